@@ -55,7 +55,7 @@ struct counting {
     } mark[COUNT_MARKS];
     /* The processor's clock at the part's start; and, about, its ticks in a microsecond. */
     uint64_t part_ticks, ticks_per_us;
-    uint64_t agent_ns;          /* time of the stretch in C code of the agent, and slower because of it */
+    uint64_t agent_ns; /* time of the stretch in C code of the agent, and by which that slowed the target */
     uint64_t calls_ns, idle_ns; /* CPU time of the stretch in system calls; real time that these waited */
     uint64_t part_agent_ns, part_calls_ns, part_idle_ns; /* the values at the part's start */
     uint64_t call_cpu_ns, call_ticks; /* when the current system call began; 0: there is none */

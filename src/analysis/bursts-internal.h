@@ -54,6 +54,8 @@ int loaded_full_part(struct profile *p, struct loaded *l, struct analysis_curve 
  * began in full mode; else 0. */
 int loaded_weigh(struct profile *p, struct loaded *l, uint32_t tid, const struct analysis_curve *curve,
                  double *rest_ns, struct error *err);
+/* Sum of the weights of the first n bursts. */
+double loaded_weight(const struct loaded *l, size_t n);
 /* Leaves weights only to the bursts of a phase. Their number, or a negative code. */
 int loaded_phase(struct profile *p, uint32_t phase, struct loaded *l, struct analysis_curve *curve,
                  struct error *err);

@@ -357,7 +357,7 @@ int loaded_full_part(struct profile *p, struct loaded *l, struct analysis_curve 
     return 0;
 }
 
-static double sum_of_weights(const struct loaded *l, size_t n)
+double loaded_weight(const struct loaded *l, size_t n)
 {
     double sum = 0;
     for (size_t i = 0; i < n; i++)
@@ -367,7 +367,7 @@ static double sum_of_weights(const struct loaded *l, size_t n)
 
 static void scale_weights(struct loaded *l, size_t n, double references)
 {
-    double sum = sum_of_weights(l, n);
+    double sum = loaded_weight(l, n);
     for (size_t i = 0; i < n && sum > 0; i++)
         l->bursts[i].weight *= references / sum;
 }
@@ -389,7 +389,7 @@ static void scale_rest(struct profile *p, struct loaded *l, double rest_ns,
     }
     if (!(rest_ns > 0))
         return;
-    double per_ns = sum_of_weights(l, curve->bursts) / rest_ns, share = rest_ns / (rest_ns + REST_COLD_NS);
+    double per_ns = loaded_weight(l, curve->bursts) / rest_ns, share = rest_ns / (rest_ns + REST_COLD_NS);
     if (!(per_ns > 0) || strcmp(clock, "count") != 0) /* there are no rates */
         per_ns = 1, share = 0;
     scale_weights(l, curve->bursts, rest_ns * exp(share * log(per_ns) + (1 - share) * log(REST_REFS_PER_NS)));

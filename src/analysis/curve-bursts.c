@@ -12,8 +12,9 @@
 #define FEW_BURSTS 5u
 
 /*
- * A few bursts that are alike say little about the rest of the run after full mode: code that none of them
- * met may be as much of it as n bursts miss with a probability of 5%, and may hit or miss throughout.
+ * A few bursts that are alike say little about the rest of the run after full mode: code in which
+ * none of them fell may be as much of it as n bursts miss with a probability of 5%, and may hit or miss
+ * throughout.
  */
 static void widen_for_rest(const struct loaded *l, double rest_ns, struct analysis_curve *curve)
 {
@@ -23,10 +24,8 @@ static void widen_for_rest(const struct loaded *l, double rest_ns, struct analys
     double unseen = n > 0 ? 1 - pow(0.05, 1 / (double)n) : 1;
     if (l->parts != 0) {
         const struct curve_burst *part = &l->bursts[n];
-        double rest = 0;
-        for (size_t i = 0; i < n; i++)
-            rest += l->bursts[i].weight;
-        rest = (n > 0 ? rest : rest_ns * REST_REFS_PER_NS) * exp(n > 0 ? part->scale_doubt : REST_DOUBT);
+        double rest = n > 0 ? loaded_weight(l, n) * exp(part->scale_doubt)
+                            : rest_ns * REST_REFS_PER_NS * exp(REST_DOUBT);
         unseen *= rest / (part->weight + rest);
     }
     for (size_t i = 0; i < curve->n; i++) {

@@ -28,6 +28,14 @@ static int get_cold(struct profile *p, const char *name, struct hist *scratch, u
     return code;
 }
 
+/* Distances count touches of lines; a reference that straddles two lines is still one reference. */
+static void use_references(struct profile *p, struct analysis_curve *curve)
+{
+    double references;
+    if (profile_get_number(p, "references", &references, NULL) == 0 && references > 0 && references < 0x1p63)
+        curve->references = (uint64_t)references;
+}
+
 static int compute_full(struct profile *p, enum analysis_model model, struct analysis_curve *curve,
                         struct error *err)
 {
@@ -63,11 +71,8 @@ static int compute_full(struct profile *p, enum analysis_model model, struct ana
         else /* StatStack was applied window by window while recording, so that these are stack distances, too
               */
             code = curve_exact(h, cold, curve->line_bytes, curve->points, curve->n, err);
-        /* Distances count touches of lines; a reference that straddles two lines is still one reference. */
-        double references;
-        if (code == 0 && profile_get_number(p, "references", &references, NULL) == 0 && references > 0 &&
-            references < 0x1p63)
-            curve->references = (uint64_t)references;
+        if (code == 0)
+            use_references(p, curve);
     }
     free(h);
     return code;
@@ -108,13 +113,11 @@ static int compute_lines(struct profile *p, enum analysis_model model, struct an
     if (code == 0 && !(touches >= 1 && touches < 0x1p63))
         code = error_set(err, -ENODATA, "the profile '%s' holds no references", curve->profile);
     if (code == 0) {
-        double references;
         sample.touches = (uint64_t)touches;
         code = curve_sampled(&sample, curve->line_bytes, curve->points, curve->n, err);
         curve->references = sample.touches;
-        if (code == 0 && profile_get_number(p, "references", &references, NULL) == 0 && references > 0 &&
-            references < 0x1p63)
-            curve->references = (uint64_t)references;
+        if (code == 0)
+            use_references(p, curve);
     }
     free(h);
     return code;

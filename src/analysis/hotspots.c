@@ -19,8 +19,7 @@
 
 #define WHOLE_RUN_ONLY ": where everything was recorded, code is counted for the whole run, not by phase"
 
-/* Estimated references of a site from which on their sum is replaced by what is known: those of 16 samples.
- */
+/* A site with fewer estimated references, those of four samples, is not scaled by itself. */
 #define LEAST_ESTIMATED 256
 
 /* State while counts are read. */

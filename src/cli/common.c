@@ -271,7 +271,7 @@ int cli_replace_file(const char *path, void (*write)(FILE *out, const void *ctx)
     char target[PATH_MAX], unfinished[PATH_MAX + 32];
     struct stat st;
     int failed;
-    if (!realpath(path, target)) /* there is none yet; if links are too many, opening tells */
+    if (!realpath(path, target)) /* there is none yet; if there are too many links, opening it fails */
         snprintf(target, sizeof target, "%s", path);
     if (strlen(path) >= sizeof target)
         return error_set(err, -ENAMETOOLONG, "the name '%s' is too long", path);

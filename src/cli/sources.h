@@ -31,7 +31,7 @@ enum { CLI_OPT_SOURCE_DIR = 1100, CLI_OPT_PREFIX_MAP };
 int cli_source_option(const char *command, int opt, const char *value, struct cli_sources *sources);
 /* Valid as long as `sources`. */
 struct source_search cli_source_search(const struct cli_sources *sources);
-/* When the recording began, to tell sources that were changed later; 0: not known. */
+/* When the recording began, to recognise sources that were changed later; 0: not known. */
 time_t cli_started(struct profile *p);
 
 #endif

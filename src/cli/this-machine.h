@@ -13,7 +13,7 @@ struct cli_machines {
     struct machine here;
 };
 
-/* The machine of the recording is the first one, if the profile tells its caches. */
+/* The machine of the recording is the first one, if the profile has its caches. */
 void cli_machines_find(struct profile *p, struct cli_machines *m);
 /* The last of them: the one that the command runs on, unless the system reports no caches; NULL: none is
  * known. */

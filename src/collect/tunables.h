@@ -180,7 +180,7 @@
 /*
  * Cost that no clock shows: after a burst the program runs slower until caches and branch predictors are warm
  * again. Measured as the difference of CPU time with and without profiling, minus the measured cost: 0.3 to
- * 0.4 ms for a burst alone (docs/accuracy.md, "What a budget buys").
+ * 0.4 ms for a burst alone (docs/decisions/cold-caches-in-the-budget.md).
  *
  * Only a part of the time in counting code is the program's own progress. An estimate from the number of
  * blocks is 40 to 60%, but much less for interpreters, whose translated code is cold. By pairs of runs, this

@@ -18,7 +18,7 @@
  * A window without data of its own may fit several phases of the same code. It is in the same one as the
  * nearest window of its thread that has data, if that is one of them.
  *
- * Few samples cannot tell similar code apart: 16 samples of a program with many hot places look different
+ * Few samples cannot distinguish similar code: 16 samples of a program with many hot places look different
  * each time, and noise that is removed hides differences as well. So windows of a thread that follow each
  * other are joined first, the most similar ones before others, as long as chance explains their differences:
  * chains of windows have many samples and several bursts. Windows with all of their code stay as they are.

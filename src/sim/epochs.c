@@ -139,7 +139,7 @@ static void compact(struct level *l)
     for (uint32_t i = 0; i < LOG; i++) {
         if ((last[i / 64] >> i % 64 & 1) == 0 || (skip > 0 && skip-- > 0))
             continue;
-        struct entry entry = l->log[i]; /* new entries are never behind old ones */
+        struct entry entry = l->log[i]; /* a new entry never overwrites one that is still to be read */
         append(l, &entry, second_hash(hash_of(entry.line)));
     }
 }

@@ -21,6 +21,15 @@ static uint32_t row_of(const struct naming *n, uint64_t process, uint32_t site)
     return sites[site % 256] < n->code->nsites ? n->ids[sites[site % 256]] : 0;
 }
 
+/* Pairs of keys, the most significant first. */
+static int compare_keys(const uint64_t (*keys)[2], size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (keys[i][0] != keys[i][1])
+            return keys[i][0] < keys[i][1] ? -1 : 1;
+    return 0;
+}
+
 static int compare_causes(const void *a, const void *b)
 {
     const struct profile_cause *x = a, *y = b;
@@ -29,10 +38,7 @@ static int compare_causes(const void *a, const void *b)
                                 {x->site, y->site},
                                 {x->object, y->object},
                                 {x->lines, y->lines}};
-    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
-        if (keys[i][0] != keys[i][1])
-            return keys[i][0] < keys[i][1] ? -1 : 1;
-    return 0;
+    return compare_keys(keys, sizeof keys / sizeof keys[0]);
 }
 
 /* Several sites may have one row, and several processes the same sites. */
@@ -208,10 +214,7 @@ static int compare_paths(const void *a, const void *b)
                                 {x->path, y->path},
                                 {(uint64_t)x->first, (uint64_t)y->first},
                                 {x->lines, y->lines}};
-    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
-        if (keys[i][0] != keys[i][1])
-            return keys[i][0] < keys[i][1] ? -1 : 1;
-    return 0;
+    return compare_keys(keys, sizeof keys / sizeof keys[0]);
 }
 
 static int store_site_paths(struct naming *n, struct profile_site_path *list, size_t count)

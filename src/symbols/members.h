@@ -15,7 +15,7 @@ struct symbols_field {
 
 /* The type of a variable, member, function's result or pointer, without typedefs and qualifiers. 0, or -1. */
 int symbols_members_type(Dwarf_Die *die, Dwarf_Die *type);
-/* The type that a parameter of a template, or of a generic function of Rust, stands for. 0, or -1. */
+/* The type argument for a parameter of a template, or of a generic function of Rust. 0, or -1. */
 int symbols_members_parameter(Dwarf_Die *die, const char *name, Dwarf_Die *type);
 /* The field at that offset of a type. 0, or -1: it has no fields, or none there. */
 int symbols_members_find(Dwarf_Die *type, uint64_t offset, struct symbols_field *field);

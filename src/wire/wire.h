@@ -289,7 +289,7 @@ enum wire_native_why {
     WIRE_NATIVE_CODE = 0, /* code that cannot be translated: not from a file, or not readable */
     WIRE_NATIVE_SEQUENCE, /* a restartable sequence */
     WIRE_NATIVE_SPACE,    /* no room for more translations */
-    WIRE_NATIVE_BUFFER,   /* the recorder was behind, or there were too many threads */
+    WIRE_NATIVE_BUFFER,   /* no buffer was free: the recorder was too slow, or threads too many */
     WIRE_NATIVE_GS,       /* the thread uses the GS base itself */
     WIRE_NATIVE_SIGNAL,   /* waited for a signal that did not arrive */
     WIRE_NATIVE_EXEC,     /* a thread executed another program, or tried to */

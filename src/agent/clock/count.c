@@ -283,8 +283,8 @@ void count_marked(struct thread *t)
     *m = (struct count_mark){c->total, now, excluded_ns(c), c->part ? count_page_faults() : 0};
     t->translation.counted_blocks = t->generated.counter[1];
     uint64_t ns = count_ns_of(c, now - c->part_ticks),
-             out = excluded_ns(c) - c->part_agent_ns - c->part_calls_ns - c->part_idle_ns;
-    c->part_ns = ns > out ? ns - out : 0;
+             excluded = excluded_ns(c) - c->part_agent_ns - c->part_calls_ns - c->part_idle_ns;
+    c->part_ns = ns > excluded ? ns - excluded : 0;
     if (c->approach)
         c->refs_to_burst -= c->refs_to_burst < COUNT_MARK_REFS ? c->refs_to_burst : COUNT_MARK_REFS;
     else if (c->part == 1 && c->part_ns >= COUNT_TIMED_NS && !count_always()) {
@@ -458,11 +458,13 @@ void count_recorded(struct thread *t)
 
 uint64_t count_work_begins(const struct thread *t)
 {
-    return !t->translation.counts ? 0 : count_always() ? sys_clock_ns(CLOCK_THREAD_CPUTIME_ID) : arch_ticks();
+    if (!t->translation.counts)
+        return 0;
+    return count_always() ? sys_clock_ns(CLOCK_THREAD_CPUTIME_ID) : arch_ticks();
 }
 
-/* Of `ns` that just passed by the processor's clock, the part in which the thread did not run: what is new
- * since the part of the stretch began. */
+/* The part of the last `ns` of real time in which the thread did not run: real time since this part of the
+ * stretch began, less CPU time and what was already noted as idle. */
 static uint64_t idle_in(struct counting *c, uint64_t ns)
 {
     uint64_t cpu_ns = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID) - c->part_cpu_ns,

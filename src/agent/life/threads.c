@@ -80,6 +80,16 @@ int thread_attach(struct thread *t)
     return 0;
 }
 
+/* The thread will begin no burst any more: its timer, its counting and its perf event end. */
+static void release_timing(struct thread *t)
+{
+    if (t->timing.has_timer)
+        sys1(SYS_timer_delete, t->timing.timer);
+    t->timing.has_timer = 0;
+    count_thread_gone(t);
+    trigger_release(t);
+}
+
 static void thread_detach(struct thread *t)
 {
     if (process_is_untracked()) /* in a copy of the process */
@@ -98,11 +108,7 @@ static void thread_detach(struct thread *t)
     native_account(t);
     int still_diverted = watch_thread_detached(t);
     thread_leave_burst(t);
-    if (t->timing.has_timer)
-        sys1(SYS_timer_delete, t->timing.timer);
-    t->timing.has_timer = 0;
-    count_thread_gone(t);
-    trigger_release(t);
+    release_timing(t);
     t->timing.trigger = NULL;
     if (still_diverted) /* its calls stay diverted until it has ended */
         return;
@@ -185,20 +191,11 @@ static int await_event_delivery(void)
     return 1;
 }
 
-static void retire(struct thread *t)
-{
-    if (t->timing.has_timer)
-        sys1(SYS_timer_delete, t->timing.timer);
-    t->timing.has_timer = 0;
-    count_thread_gone(t);
-    trigger_release(t);
-}
-
 int threads_retire(int *quiesced)
 {
     *quiesced = await_attaching();
     threads_await_native(); /* before the alarms by which threads stop counting are gone */
-    threads_each(retire);
+    threads_each(release_timing);
     *quiesced = *quiesced && triggers_await_closed() && await_event_delivery();
     return threads_await_native();
 }

@@ -262,8 +262,8 @@ static void plan_first_burst(struct thread *t, ucontext_t *uc)
 /* asked: by thread_trigger, not by the event or timer. */
 static void trigger(struct thread *t, ucontext_t *uc, int asked)
 {
-    /* `late`: full mode has ended since the trigger was requested. */
-    int late = session->begins_full && !agent_always_translated() && (asked || t->burst.always_translated);
+    int full_mode_ended = session->begins_full && !agent_always_translated() &&
+                          (asked || t->burst.always_translated); /* since the trigger was requested */
     count_add(&proc->count.triggers, 1);
     if (t->burst.is_probe) {
         /* The burst comes later: the time of a probe burst is not the program's. */
@@ -293,7 +293,7 @@ static void trigger(struct thread *t, ucontext_t *uc, int asked)
         calls_stepped(t, uc);
     if (agent_always_translated()) {
         mark_must_return(t);
-    } else if (late) {
+    } else if (full_mode_ended) {
         plan_first_burst(t, uc);
     } else if (agent_off || !burst_signal_pending(uc) || !enter_after_next(t, uc)) {
         if (!burst_enter(t, uc))

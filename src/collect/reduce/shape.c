@@ -9,7 +9,7 @@
  * COLLECT_SHAPE_LINES other stays began, as a small cache would not hold it any more. The bits of each stay
  * are counted for the instruction that began it, which is the one that would fetch the line. Stays at the
  * ends of a piece are cut off, so that the result is a lower bound. Of the addresses by which an instruction
- * began stays in an object, a sample is kept: they tell which field it is.
+ * began stays in an object, a sample is kept: they show which field it is.
  *
  * Conflicts: each line is also looked up in 64 sets of 8 lines (LRU), empty at the start of the piece. A line
  * that is not there, though it was touched in the piece and at most COLLECT_SHAPE_LINES different lines can

@@ -69,7 +69,7 @@ void watches_free(struct watches *w); /* NULL is allowed */
 void watches_set_per_burst(struct watches *w, unsigned per_burst);
 
 /*
- * Chooses among the burst's survivors: K of them, or all if there are no more (choose.h tells with which
+ * Chooses among the burst's survivors: K of them, or all if there are no more (choose.h says with which
  * chances); stores them, in random order. Each is to be watched from now on; to refuse that is an outcome.
  * Others are chosen to be followed in the burst's tail, with equal chances: a second sample of the same
  * survivors. Both together represent each survivor once.

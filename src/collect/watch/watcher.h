@@ -3,7 +3,7 @@
  * watcher.h - the collector's side of watched lines of one process (wire.h, struct wire_watching): answers
  * the agent's questions, learns what became of the lines.
  *
- *     a buffer --reduce.h--> lines touched --watch.h--> requests --> watcher_burst: tells outcomes, answers
+ *     a buffer --reduce.h--> lines touched --watch.h--> requests --> watcher_burst: outcomes, answers
  */
 #ifndef CACHEGRAM_WATCHER_H
 #define CACHEGRAM_WATCHER_H
