@@ -8,7 +8,7 @@ watching, --runs times with different seeds. Told are, for 32 KB to 8 MB and 1 t
 the mean absolute difference of miss ratios, in percentage points, of the sizes that the estimate answers, for the former also
 what nine of ten are below, and the largest;
 how many it does not ("not enough samples"); how many of all bands hold the exact value; bursts, watched lines; the CPU
-time of bursts, watching and recorder in percent of the program's own, as the profile tells it; and the rate of references
+time of bursts, watching and recorder in percent of the program's own, as the profile has it; and the rate of references
 in CPU time over the run that the bursts' weights come from, as a share of the true one. With --native also the CPU time of
 both processes against a native run right before, in pairs.
 
@@ -130,9 +130,8 @@ def query(db, text):
         return con.execute(text).fetchall()
 
 
-def rate_told(db, references, own):
-    """Bursts are placed by time and reported how fast code was there: the mean is the run's rate, if all of it is right. As a
-    share of what it is."""
+def rate_of_bursts(db, references, own):
+    """Rate of references of the run according to the bursts, which are placed by CPU time, divided by the true rate."""
     rows = query(db, "SELECT gap_ns * 1.0, coalesce(near_per_ns, refs_per_ns) * (1 + coalesce(string_hits, 0))"
                      " FROM burst WHERE coalesce(near_per_ns, refs_per_ns) IS NOT NULL")
     return sum(w * rate for w, rate in rows) / sum(w for w, _ in rows) / (references / own / 1e9) if rows else None
@@ -155,7 +154,7 @@ def one_run(cachegram, case, options, native):
             "small": statistics.mean(small) if small else None, "silent": len(exact) - len(errors), "sizes": len(exact),
             "held": sum(estimate[s][1] <= exact[s][0] <= estimate[s][2] for s in exact if s in estimate),
             "bursts": int(float(run["bursts"])), "watches": query(db, "SELECT count(*) FROM watch")[0][0],
-            **{k: 100 * v / own for k, v in seconds.items()}, "rate": rate_told(db, references, own),
+            **{k: 100 * v / own for k, v in seconds.items()}, "rate": rate_of_bursts(db, references, own),
             "added": 100 * (spent / before - 1) if native else None}
 
 

@@ -169,10 +169,10 @@ def errors(recording, kept, choice):
     keep_some(recording, kept, choice == "nearest")
     out = subprocess.run([timeline.CACHEGRAM, "verify", "--format", "json", recording.some, recording.full],
                          capture_output=True, text=True, check=True)
-    told = json.loads(out.stdout)
+    compared = json.loads(out.stdout)
     caught = {recording.phase[i] for i, _ in kept}
     missed = sum(phase not in caught for phase in recording.phase) / len(recording.phase)
-    return [100 * (x or 0) for x in (told["cdf_error"], told["error_at_time"], told["mean_absolute_error"], missed)] + [len(kept)]
+    return [100 * (x or 0) for x in (compared["cdf_error"], compared["error_at_time"], compared["mean_absolute_error"], missed)] + [len(kept)]
 
 
 def predictions(windows):

@@ -3,8 +3,8 @@
 """What placing bursts by time costs: errors that are the reference clock's.
 
 For each program (scripts/papers_programs.py, inputs of ten seconds) the exact curve, as scripts/bench-accuracy.py makes and
-keeps it, and bursts without a budget, each --gap-us of CPU time: placed by time and weighed with the rates that `--clock
-count` tells; and placed by references (`--clock count-always`), where there is nothing to weigh. Told is the mean difference
+keeps it, and bursts without a budget, each --gap-us of CPU time: placed by time and weighted by the rates that `--clock
+count` measures; and placed by references (`--clock count-always`), without weights. Printed is the mean difference
 to the exact curve over 1-4 KB, 4-16 KB and 16-64 KB, in percentage points of miss ratio, and with the first clock the
 rate of references in CPU time as a share of the true one. Chance is in both.
 
@@ -30,13 +30,13 @@ def differences(estimate, exact):
     return [statistics.mean(part) if part else None for part in parts]
 
 
-def one_run(cachegram, argv, folder, clock, options, seed, exact):
+def one_run(cachegram, argv, folder, clock, options, seed, exact, references):
     db = str(folder / "clock.db")
     accuracy.cpu_seconds([cachegram, "record", "-o", db, "--clock", clock, "--gap-us", str(options.gap_us), "--watch", "none",
                           "--seed", str(seed), "--", *argv], folder)
     run = dict(accuracy.query(db, "SELECT key, value FROM run"))
     own = float(run["cpu_seconds"]) - float(run["burst_cpu_seconds"])
-    rate = accuracy.rate_told(db, folder, own) if clock == "count" else None
+    rate = accuracy.rate_of_bursts(db, references, own) if clock == "count" else None
     return [*differences(accuracy.curve(accuracy.mrc(cachegram, db)), exact), rate, int(run["bursts"])]
 
 
@@ -63,10 +63,11 @@ def main():
         folder = pathlib.Path(options.keep) / name
         folder.mkdir(parents=True, exist_ok=True)
         argv = accuracy.command_line(name, 1, folder)
-        exact = accuracy.exact_curve(cachegram, argv, folder)
+        exact, references = accuracy.exact_curve(cachegram, argv, folder, folder)
         cells = []
         for clock, seen in every.items():
-            runs = [one_run(cachegram, argv, folder, clock, options, seed, exact) for seed in range(1, options.runs + 1)]
+            runs = [one_run(cachegram, argv, folder, clock, options, seed, exact, references)
+                    for seed in range(1, options.runs + 1)]
             *parts, rate, bursts = [mean(column) for column in zip(*runs)]
             seen += [abs(p) for p in parts if p is not None]
             cells += [f"{bursts:.0f}", *([accuracy.cell(rate)] if clock == "count" else []),

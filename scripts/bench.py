@@ -17,8 +17,8 @@ tools the small one (and lackey one round).
     cachegrind  valgrind --tool=cachegrind --cache-sim=yes
     lackey      valgrind --tool=lackey --trace-mem=yes, the trace thrown away
 
-A second table tells nanoseconds a reference: of the native run, and of recording it, warm: the thread's CPU time
-in bursts that met no new code, with a recorder that only counts.
+A second table has nanoseconds for each reference: of the native run, and of recording it, warm: the thread's CPU time
+in bursts in which no code was translated, with a recorder that only counts.
 
     scripts/bench.py [--rounds 5] [--programs bzip2,perl] [--ways burst,full] [--json FILE]
 """
