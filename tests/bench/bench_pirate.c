@@ -66,7 +66,7 @@ int main(void)
                 run(policies[p], WAYS, WAYS - left, sequential, &beside, &fetch);
                 run(policies[p], left, 0, sequential, &alone, &none);
                 printf("%s,%s,%.1f,%.4f,%.4f,%.5f\n", sim_policy_name(policies[p]),
-                       sequential ? "sequential" : "random", left * .5, beside, alone, fetch);
+                       sequential ? "sequential" : "random", left * 0.5, beside, alone, fetch);
             }
     return 0;
 }

@@ -15,8 +15,8 @@ SIZES = ["--sizes", "4K,64K,1M,4M", "--format", "json"]
 def curve(cachegram, db):
     result = run([cachegram, "mrc", db, *SIZES])
     assert result.status == 0, result.err
-    told = json.loads(result.out)
-    return told, {p["size_bytes"]: p for p in told["points"]}
+    reported = json.loads(result.out)
+    return reported, {p["size_bytes"]: p for p in reported["points"]}
 
 
 def test_a_short_run_is_exact(cachegram, built, record):
@@ -28,8 +28,8 @@ def test_a_short_run_is_exact(cachegram, built, record):
     assert run_keys(db)["mode"] == "full" and totals(db)["bursts"] == 0
     assert not {"full_references", "clock", "budget_percent"} & set(run_keys(db))
     assert abs(totals(db)["references"] - totals(full)["references"]) < 2000  # the dynamic linker's, by addresses
-    told, points = curve(cachegram, db)
-    assert told["mode"] == "full"
+    reported, points = curve(cachegram, db)
+    assert reported["mode"] == "full"
     assert all(p["ci_low"] == p["miss_ratio"] == p["ci_high"] for p in points.values())
     assert b"exact" in run([cachegram, "report", db]).out
 
@@ -41,8 +41,8 @@ def test_bursts_follow(cachegram, built, record):
     assert keys["mode"] == "burst" and sums["bursts"] > 0, result.summary
     assert 0 < int(keys["full_references"]) < sums["references"]
     assert int(keys["full_left"]) >= LINES and int(keys["full_cold"]) >= int(keys["full_left"])
-    told, points = curve(cachegram, db)
-    assert told["full_references"] == int(keys["full_references"])
+    reported, points = curve(cachegram, db)
+    assert reported["full_references"] == int(keys["full_references"])
     # Tables of code have both parts, too, and add up to the curve.
     rows = json.loads(run([cachegram, "hotspots", "--size", "64K", "--format", "json", db]).out)
     assert rows["miss_ratio"] == pytest.approx(points[65536]["miss_ratio"], rel=0.02)

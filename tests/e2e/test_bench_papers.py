@@ -18,7 +18,7 @@ SIZES = [32768, 1 << 20]
 
 @pytest.fixture(scope="module")
 def trace(tmp_path_factory, cachegram):
-    """Three million references, which S1 meets once or not at all: many near ones, a walk, any."""
+    """Three million references, of which S1 has one window or none: many near ones, a walk, any."""
     rng, folder = random.Random(1), tmp_path_factory.mktemp("trace")
     with open(folder / "t.csv", "w", encoding="ascii") as f:
         f.write("address,size\n")
@@ -48,7 +48,7 @@ def test_one_pass_finds_what_the_commands_find(cachegram, trace, tmp_path):
     found = json.loads(result.out)
     assert found["references"] == 3000000 and found["accesses"] == 3300000
     assert found["exact"] == pytest.approx(curve(cachegram, "stack", trace), abs=1e-8)
-    met = 0
+    compared = 0
     for at, preset in [(0, "s1"), (7, "s1"), (0, "s2"), (24, "every_window")]:
         options = ["--hibernate", "0"] if preset == "every_window" else ["--preset", preset]
         repeat = found[preset]["repeats"][0 if preset == "every_window" else at]
@@ -58,9 +58,9 @@ def test_one_pass_finds_what_the_commands_find(cachegram, trace, tmp_path):
         if repeat["samples"] == 0:
             assert set(repeat["miss_ratios"]) == {None}
         else:
-            met += 1
+            compared += 1
             assert repeat["miss_ratios"] == pytest.approx(curve(cachegram, "mrc", tmp_path / "p.db"), abs=1e-8)
-    assert met > 0
+    assert compared > 0
     assert len(found["s1"]["repeats"]) == len(found["s2"]["repeats"]) == 12
 
 

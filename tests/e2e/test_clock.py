@@ -148,7 +148,7 @@ def test_string_instructions_of_other_threads(built, record):
 
 
 def test_string_instructions_uncounted(built, record, cachegram):
-    """Where nothing is counted, elements that hit are those that the bursts have: each burst stands for as much time."""
+    """Where nothing is counted, elements that hit are those that the bursts have: each burst represents as much time."""
     result, db = record(["--clock", "cputime", *OFTEN], [built / "strings", "2000"])
     assert result.status == 0
 
@@ -164,7 +164,7 @@ def test_string_instructions_uncounted(built, record, cachegram):
     assert abs(with_hits / reported() - touches / refs) < 0.05 * touches / refs
 
 
-def stores_told(result, db):
+def share_of_stores(result, db):
     """The true share of stores in the loads and stores that the target printed, that among bursts by their weights,
     and the number of bursts."""
     words = result.out.split()
@@ -178,11 +178,11 @@ def stores_told(result, db):
 
 @pytest.mark.parametrize("without_perf", [False, True])
 def test_system_calls_do_not_bias_bursts(built, record, without_perf):
-    """What runs after system calls as long as a stretch is not met more often for them; nor less. The CPU timers
+    """What runs after system calls as long as a stretch is not sampled more often for them, nor less often. The CPU timers
     that do without perf events fall due in calls, too."""
     result, db = record(["--seed", "1", "--watch", "none", "--gap-us", "1500"], [built / "long_calls", "1000"],
                         wrap=[built / "no_perf"] if without_perf else [])
-    true, reported, bursts = stores_told(result, db)
+    true, reported, bursts = share_of_stores(result, db)
     # Bursts right after calls once made it 0.09 where 0.44 is true; 0.3 to 0.43 by seed without AVX-512.
     assert bursts > 130 and true / 2 < reported < 1.5 * true
 
@@ -191,7 +191,7 @@ def test_new_pages_do_not_bias_bursts(built, record):
     """Nothing is triggered while the kernel makes pages, but a stretch of counting goes on meanwhile: 6.4% of stores
     were 1.5% when that time was left out of both."""
     result, db = record(["--seed", "1", "--watch", "none", "--gap-us", "1500"], [built / "new_pages", "20000"])
-    true, reported, bursts = stores_told(result, db)
+    true, reported, bursts = share_of_stores(result, db)
     assert bursts > 100 and true / 2 < reported < 2 * true
 
 

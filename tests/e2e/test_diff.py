@@ -75,9 +75,9 @@ def test_chance_is_not_significant(burst, noisy):
 
 
 def test_json_agrees_with_csv(burst, noisy):
-    told = json.loads(cachegram("diff", "--format", "json", burst, noisy).stdout)
-    assert (told["before"], told["after"]) == (str(burst), str(noisy))
-    for point, row in zip(told["points"], rows(burst, noisy), strict=True):
+    found = json.loads(cachegram("diff", "--format", "json", burst, noisy).stdout)
+    assert (found["before"], found["after"]) == (str(burst), str(noisy))
+    for point, row in zip(found["points"], rows(burst, noisy), strict=True):
         assert point["significant"] == (row["significant"] == "1")
         for key in ("before", "after", "delta", "delta_low", "delta_high"):
             assert point[key] is None and row[key] == "" or point[key] == float(row[key])

@@ -55,3 +55,11 @@ def test_the_life_of_a_reference():
         assert found, file
         definition = re.compile(rf"^\w[^\n;=]*\b{function}\([^;{{]*\)\n{{", re.M)
         assert any(definition.search(CODE[name]) for name in found), (function, file)
+
+
+@pytest.mark.parametrize("document", ["man/cachegram-record.1.in", "docs/agent-rules.md"])
+def test_limit_on_memory(document):
+    """The least room for memory with which the agent starts is the one that it asks for."""
+    least = re.search(r"#define WIRE_ROOM_MB (\d+)", CODE["src/wire/wire.h"])[1]
+    text = " ".join((ROOT / document).read_text().split())
+    assert re.findall(r"less than (?:about )?(\d+) MB left", text) == [least]

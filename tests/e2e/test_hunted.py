@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the hunt (tests/hunt) found and was mended: the smallest programs, in all of the hunt's modes."""
+"""What the hunt (tests/hunt) found and was fixed: the smallest programs, in all of the hunt's modes."""
 import sys
 
 import pytest

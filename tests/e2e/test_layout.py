@@ -195,5 +195,5 @@ def test_the_readme(programs, cachegram, tmp_path):
         assert (victim, other) == ("matrix", evictor) and f"matrix {evictor}" in section
     change = run([cachegram, "diff", "--sizes", "32K", "cachegram.db", "after.db"], cwd=tmp_path).out.decode()
     before, after = map(float, re.search(r"32K +([\d.]+)% +([\d.]+)%.*fewer misses", change).groups())
-    told = list(map(float, re.search(r"32K ([\d.]+)% ([\d.]+)%.*fewer misses", section).groups()))
-    assert [before, after] == pytest.approx(told, abs=1)
+    printed = list(map(float, re.search(r"32K ([\d.]+)% ([\d.]+)%.*fewer misses", section).groups()))
+    assert [before, after] == pytest.approx(printed, abs=1)

@@ -34,7 +34,7 @@ def need_cheap_faults(db):
     count = counters(db)
     cost_us = count["watch_cpu_ns"] / max(count["watch_faults"], 1) / 1000
     if cost_us > 40:
-        pytest.skip(f"a fault takes {cost_us:.0f} us of CPU time on this machine: watching tells too little")
+        pytest.skip(f"a fault takes {cost_us:.0f} us of CPU time on this machine: too few lines are watched until they are touched again")
 
 
 def same(record, argv, faults=50, **how):

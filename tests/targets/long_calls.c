@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * long_calls N: N rounds of a system call that takes about a millisecond of CPU time (zeros are read; half of
- * it to one and a half, or the rounds might keep step with the kernel's ticks), of .1 ms that only stores, of
- * 0.25 ms that only loads, and of 1 ms that does both. Prints how many loads and stores the loops made; the
- * few around are not reported.
+ * it to one and a half, or the rounds might keep step with the kernel's ticks), of 0.1 ms that only stores,
+ * of 0.25 ms that only loads, and of 1 ms that does both. Prints how many loads and stores the loops made;
+ * the few around are not reported.
  */
 #include <fcntl.h>
 #include <stdio.h>

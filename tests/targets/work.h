@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What little programs do to be met in bursts. */
+/* Work of small programs, so that bursts fall into it. */
 #ifndef CACHEGRAM_TARGETS_WORK_H
 #define CACHEGRAM_TARGETS_WORK_H
 

@@ -582,7 +582,7 @@ static void few_watched_lines_give_wide_intervals(void **state)
     near(none.high, 0.1, 1e-9);
     near(few.high, 0.1 * 4 / (5 + 4), 1e-9);
     assert_true(few.low == 0);
-    /* One burst that stands for nearly all the run is one, whatever the others say. */
+    /* A burst that represents nearly all of the run counts as one burst, however many others there are. */
     struct curve_point p = at_lines(1e6);
     b[0].weight = 1e9;
     assert_int_equal(curve_watched(b, MANY, LINE, 1, &p, 1, NULL), 0);
@@ -665,7 +665,7 @@ static void placed_by_time(void **state)
     near(b[2].start_refs, 2e6, 1e-3);
     near(b[0].log_rate, log(1.5), 1e-12); /* of 3 over the average of 3, 1 and 2 */
     near(b[1].log_rate, log(0.5), 1e-12);
-    /* The second was planned to stand for three times as much as the first: 3e9 and 3e9 references. */
+    /* The second was planned to represent three times as much as the first: 3e9 and 3e9 references. */
     b[0].start_refs = b[1].start_refs = b[2].start_refs = NAN;
     times[0].planned_ns = 1;
     times[1].planned_ns = 3;
@@ -693,7 +693,7 @@ static void places_without_rates(void **state)
     assert_int_equal(curve_weight_by_time(b, times, 6, 0), 0); /* four of six */
     times[4].refs_per_ns = 3;
     assert_int_equal(curve_weight_by_time(b, times, 6, 0), 1);
-    /* Five bursts in 4 s of 5; the other thread is met once after 6 s: 12 s, at the mean of 1, 3 and 4. */
+    /* Five bursts in 4 s of 5; the other thread has one burst, after 6 s: 12 s, at the mean of 1, 3 and 4. */
     for (int i = 0; i < 5; i++)
         near(b[i].weight, expected[i] * 1e9, 1);
     near(b[5].weight, 12e9 * 8 / 3, 1);

@@ -304,7 +304,7 @@ static void no_burst_has_half_of_the_weight(void **state)
     (void)state;
     struct rates_pair near[101];
     for (size_t i = 0; i < 101; i++) /* slow code most of the time, but most references are in fast code */
-        near[i] = i < 70 ? (struct rates_pair){.1, 0.1} : (struct rates_pair){4, 3};
+        near[i] = i < 70 ? (struct rates_pair){0.1, 0.1} : (struct rates_pair){4, 3};
     assert_int_equal(rates_bound(near, 101), 0);
     for (size_t i = 0; i < 101; i++)
         assert_true(near[i].near_per_ns == (i < 70 ? 0.1 : 4));
