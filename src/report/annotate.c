@@ -174,7 +174,8 @@ static int occurs_before(const struct report_part *p, size_t i)
     return 0;
 }
 
-/* A line's numbers stand where it occurs first: in a loop the compiler may divide it into several places. */
+/* A line's numbers are printed where it occurs first: in a loop the compiler may divide it into several
+ * places. */
 static void put_insns(FILE *out, const struct analysis_annotation *a, const struct report_part *p)
 {
     uint32_t line = UINT32_MAX;

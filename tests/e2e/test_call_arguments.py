@@ -48,7 +48,7 @@ def test_one_thread(built, record, mode):
 
 @pytest.mark.parametrize("mode", MODES)
 def test_with_another_thread(built, record, mode):
-    """Where pages may be closed, calls are diverted to the agent all the time."""
+    """Where pages may be protected, calls are diverted to the agent all the time."""
     check(built, record, MODES[mode], "threads")
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Watched lines do a program no harm: pages closed as often and as many as can be, and all is as it is alone.
+"""Watched lines do a program no harm: as many pages protected as often as possible, and all is as it is alone.
 
 The targets check their own system calls, faults and memory and count what went wrong (tests/targets/watched.h).
 """
@@ -29,7 +29,7 @@ def counters(db):
 
 
 def need_cheap_faults(db):
-    """CPU time per fault of watched lines: 5 us on real machines, 80 to 180 in some virtual ones, where most lines are dropped
+    """CPU time per fault of watched lines: 5 us on real machines, 80 to 180 in some virtual ones, where most lines are censored
     before they are touched again."""
     count = counters(db)
     cost_us = count["watch_cpu_ns"] / max(count["watch_faults"], 1) / 1000
@@ -170,7 +170,7 @@ def ends(pid):
 @pytest.mark.parametrize("how, options", [("waited for", HARD), ("a zombie", HARD), ("stopped", HARD),
                                           ("a zombie", FULL)])
 def test_recorder_is_killed(built, cachegram, tmp_path, how, options):
-    """The target goes on to its own end, with pages closed and questions open as they were."""
+    """The target goes on to its own end, with pages still protected and questions unanswered."""
     argv = [built / "watched_calls"]
     native = run(argv)
     p, target = start(cachegram, tmp_path / "p.db", options, argv)
@@ -193,7 +193,7 @@ def test_recorder_is_killed(built, cachegram, tmp_path, how, options):
 
 
 def test_target_is_killed(built, cachegram, tmp_path):
-    """Its lines count as never touched again, or as lost; none stays open."""
+    """Its lines count as never touched again, or as censored; none stays pending."""
     db = tmp_path / "p.db"
     p, target = start(cachegram, db, HARD, [built / "watched_calls"])
     os.kill(target, signal.SIGKILL)
@@ -338,8 +338,8 @@ def test_reuse_by_another_thread(built, cachegram, record):
 
 
 def test_sleeping_thread_stays_tracked(built, record):
-    """Where calls cost too much they are not looked at for a while; but those of a thread that nearly always sleeps are. Else
-    no one would know in which call it is, no page could be closed, and it never has the CPU time to be asked."""
+    """Where calls cost too much, diverting them pauses, but not for a thread that nearly always sleeps: it would not be
+    known to be quiescent, and no page could be protected until it has run for a while."""
     rounds = 1200
     result, db = record([], [built / "sleeping_main", rounds])
     assert result.status == 0 and result.out == b"done\n"

@@ -83,7 +83,7 @@ int refclock_counted(struct refclock *c, const struct refclock_stretch *stretch)
     struct thread *t = thread_of(c, stretch->tid);
     if (t == NULL)
         return -ENOMEM;
-    if (t->n == STRETCHES) { /* nobody asked for long: the oldest says least */
+    if (t->n == STRETCHES) { /* not asked for long: the oldest is the least useful */
         t->first = (t->first + 1) % STRETCHES;
         t->n--;
     }

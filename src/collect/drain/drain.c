@@ -203,7 +203,7 @@ static int take_burst(struct drain *d, struct slot *slot, const struct wire_desc
     if (reduced->is_burst && storing(d) &&
         (status = reduce_store_sites(d->reducer, &slot->process, reduced, d->profile, err)) < 0)
         return status;
-    if (slot->watcher == NULL || desc->full) /* nobody asks after full mode */
+    if (slot->watcher == NULL || desc->full) /* after full mode no thread waits for an answer */
         return 0;
     const struct watcher_lines lines = {.lines = summary->survivors,
                                         .n = summary->lines,

@@ -195,7 +195,8 @@ int reduce_process_objects(struct reducer *r, struct reduce_process *process, st
         return 0;
     if ((process->objects = objects_new(r->objects, proc, pid, r->line_bytes, err)) == NULL)
         return -ENOMEM;
-    if (r->mode != REDUCE_BURSTS) /* nobody waits for us: it may end before its first buffer is here */
+    /* In full mode no thread waits for an answer: the process may end before its first buffer arrives. */
+    if (r->mode != REDUCE_BURSTS)
         objects_look(process->objects);
     return 0;
 }
