@@ -514,7 +514,8 @@ static int store_results(struct run *r, int exit_status, double recorder_seconds
     double bursts = (double)burst_ns * 1e-9;
     struct budget_use use = drain_use(r->drain);
     double watching = (double)use.watch_ns * 1e-9, starts = (double)use.start_ns * 1e-9;
-    double added = bursts + watching + starts;
+    double budgeted = bursts + watching + starts,
+           added = budgeted + (double)drain_counting_ns(r->drain) * 1e-9;
 
     /* Without a reducer only the trace was written, which counts references. */
     result->references = r->reducer != NULL ? t->decoded.references : result->trace_references;
@@ -542,7 +543,7 @@ static int store_results(struct run *r, int exit_status, double recorder_seconds
         {"full_references", r->full ? NAN : (double)t->full_references},
         {"full_cold", r->full ? NAN : (double)t->full_cold},
         {"full_left", r->full ? NAN : (double)t->full_left},
-        {"rest_cpu_seconds", t->full_references > 0 && !r->full ? rest_seconds(r, added) : NAN},
+        {"rest_cpu_seconds", t->full_references > 0 && !r->full ? rest_seconds(r, budgeted) : NAN},
         {"full_cpu_seconds", r->full ? NAN : (double)r->full_ns * 1e-9},
         {"clock_references", r->clock == COLLECT_CLOCK_COUNT_ALWAYS && !r->full
                                  ? (double)(drain_counted(r->drain) + t->decoded.references)

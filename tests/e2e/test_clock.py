@@ -233,6 +233,15 @@ def test_every_stretch_is_paid_for(built, record):
     assert float(run_keys(db)["overhead_percent"]) > 100 * (sums["burst_cpu_ns"] + after) * 1e-9 / seconds
 
 
+def test_counting_always_is_in_the_overhead(built, record):
+    """Two cycles for each block, of 0.1 ns at least (counting.c), in addition to bursts."""
+    _, db = record(ALWAYS, [built / "two_speeds", "5"])
+    sums = counters(db)
+    seconds = float(run_keys(db)["cpu_seconds"])
+    bursts = sums["burst_cpu_ns"] + 350000 * sums["bursts"]
+    assert float(run_keys(db)["overhead_percent"]) > 100 * (bursts + 0.2 * sums["count_blocks"]) * 1e-9 / seconds
+
+
 @pytest.mark.parametrize("clock", ["count", "count-always"])
 def test_target_without_a_time_stamp_counter(built, record, clock):
     """Marks read it; a program that forbids itself to must not notice."""

@@ -56,7 +56,7 @@ struct drain {
     struct agentless agentless;
     uint64_t agent_ns;     /* of processes that have ended: upper bound of their CPU time with the agent */
     uint64_t memory_bytes; /* of the ended process with the most */
-    uint64_t burst_cpu_ns, ended_cpu_ns, ended_bursts, ended_watch_ns, ended_start_ns,
+    uint64_t burst_cpu_ns, ended_counting_ns, ended_cpu_ns, ended_bursts, ended_watch_ns, ended_start_ns,
         counted; /* of slots that were released, and in the tails of bursts */
     struct slot slots[];
 };
@@ -106,5 +106,7 @@ void drain_store_counters(struct drain *d, const struct slot *slot);
 /* CPU time that profiling has cost the process: bursts, and the part of counting that native code would not
  * have taken. */
 uint64_t drain_profiling_ns(const struct drain *d, const struct wire_counters *count);
+/* See drain_counting_ns. */
+uint64_t drain_process_counting_ns(const struct drain *d, const struct wire_counters *count);
 
 #endif

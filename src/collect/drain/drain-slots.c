@@ -154,6 +154,7 @@ void drain_drop(struct drain *d, struct slot *slot, int gone)
                                storing(d) ? d->profile : NULL, slot->process.id, &err) < 0)
         drain_set_trouble(d, &err);
     d->burst_cpu_ns += drain_profiling_ns(d, &slot->proc->count);
+    d->ended_counting_ns += drain_process_counting_ns(d, &slot->proc->count);
     d->counted += slot->proc->count.count_refs + slot->proc->count.count_string_refs;
     d->ended_cpu_ns += slot->cpu_ns;
     d->agent_ns += gone ? slot->agent.ns : 0;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* drain-use.c - cost of profiling for the target so far. */
 #include "collect/drain/drain-internal.h"
+#include "collect/clock/counting.h"
 #include "collect/clock/faultcost.h"
 #include "collect/launch/process-time.h"
 #include "collect/tunables.h"
@@ -14,6 +15,23 @@ uint64_t drain_profiling_ns(const struct drain *d, const struct wire_counters *c
     uint64_t counting = count->count_cpu_ns,
              away = count->count_agent_ns < counting ? count->count_agent_ns : counting;
     return bursts + away + (counting - away) * BUDGET_COUNTING_PERCENT / 100;
+}
+
+uint64_t drain_process_counting_ns(const struct drain *d, const struct wire_counters *count)
+{
+    if (d->session->map->clock != WIRE_CLOCK_COUNT_ALWAYS || count->count_cpu_ns < count->count_agent_ns)
+        return 0;
+    double ns = (double)(count->count_cpu_ns - count->count_agent_ns);
+    return (uint64_t)(ns - counting_native_ns(ns, (double)count->count_blocks, (double)count->count_turns));
+}
+
+uint64_t drain_counting_ns(const struct drain *d)
+{
+    uint64_t sum = d->ended_counting_ns;
+    for (uint32_t i = 0; i < d->session->layout.nslots; i++)
+        if (d->slots[i].proc != NULL)
+            sum += drain_process_counting_ns(d, &d->slots[i].proc->count);
+    return sum;
 }
 
 struct budget_use drain_use(struct drain *d)

@@ -89,6 +89,9 @@ uint64_t drain_lost(const struct drain *d); /* buffers of processes that were ki
 uint64_t drain_agent_ns(const struct drain *d);
 /* CPU time that bursts and counting cost the target, as measured by the agents. */
 uint64_t drain_burst_cpu_ns(const struct drain *d);
+/* With clock count-always: by how much counting has slowed the program, estimated (counting.h). Not part of
+ * the above: the budget is for what is added to it. */
+uint64_t drain_counting_ns(const struct drain *d);
 /* Memory added to the process with the most, as an upper bound; valid once all have ended. */
 uint64_t drain_memory_bytes(const struct drain *d);
 uint64_t
