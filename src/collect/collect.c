@@ -645,7 +645,7 @@ static void warn_missed(struct run *r, int named, struct error *err)
     missed_reasons(&m, why, sizeof(why));
     if (profile_set(r->profile, "missed", why, err) < 0 || percent < MISSED_WARNED_PERCENT)
         return;
-    warn(r->result, "about %.*f%% of the references are missing, since they were executed natively: %s",
+    warn(r->result, "about %.*f%% of the references are missing, since they were not recorded: %s",
          percent < 10, percent, why);
 }
 

@@ -85,6 +85,32 @@ def test_unknown_thread(record, cachegram, built, options):
         assert 10 < reported["missed_percent"] < 90
 
 
+KILLED = "the last records of threads whose process was killed by a signal"
+
+
+@pytest.mark.parametrize("options", [FULL, ["--allowance", "1s"]], ids=["full", "default"])
+def test_killed_by_itself(record, options):
+    """Nobody hands over the last buffer, and no other thread is blamed."""
+    result, db = record(options, ["sh", "-c", "kill -9 $$"])
+    assert result.status == 128 + signal.SIGKILL
+    assert run_keys(db)["missed"] == KILLED and KILLED.encode() in result.summary
+    assert b"natively" not in result.summary
+
+
+def test_killed_from_outside(cachegram, tmp_path):
+    db = tmp_path / "profile.db"
+    with subprocess.Popen([cachegram, "record", "-o", db, *FULL, "--", "sh", "-c", "echo; while :; do :; done"],
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE) as p:
+        p.stdout.readline()
+        for pid in descendants(p.pid):
+            os.kill(pid, signal.SIGKILL)
+        p.communicate(timeout=120)
+    assert p.returncode == 128 + signal.SIGKILL
+    # A long run may have lost too little for the reason to be stored.
+    keys = run_keys(db)
+    assert float(keys["missed_percent"]) > 0 and keys.get("missed", KILLED) == KILLED
+
+
 def test_more_code_than_a_profile_distinguishes(record, built):
     """It runs natively: not one instruction after the other, each between two attempts to translate the next one."""
     argv = [built / "too_much_code", "550000"]

@@ -110,7 +110,11 @@ void missed_reasons(const struct missed *m, char *text, size_t size)
         used += (size_t)snprintf(text + used, size - used,
                                  "%s%.4f s of CPU time in programs that could not be profiled",
                                  used ? ", " : "", (double)m->elsewhere_ns * 1e-9);
-    if (used < size && (m->lost_buffers != 0 || (double)m->lost_ns > 0.05 * all))
+    if (used < size && m->lost_buffers != 0)
+        used += (size_t)snprintf(text + used, size - used,
+                                 "%sthe last records of threads whose process was killed by a signal",
+                                 used ? ", " : "");
+    if (used < size && (double)m->lost_ns > 0.05 * all)
         used += (size_t)snprintf(text + used, size - used,
                                  "%sthe last records of threads whose process was ended by another thread",
                                  used ? ", " : "");

@@ -18,8 +18,8 @@
 struct missed {
     uint64_t native_ns[WIRE_NATIVE_COUNT]; /* CPU time of native execution, by reason */
     uint64_t stepped;                      /* instructions that were stepped */
-    uint64_t lost_buffers,
-        lost_ns; /* of threads that ran when their process ended: lost buffers, or CPU time if it is known */
+    uint64_t lost_buffers;                 /* of threads that a signal killed with their process */
+    uint64_t lost_ns;      /* CPU time in the lost buffers of threads whose process another thread ended */
     uint64_t elsewhere_ns; /* CPU time in programs without the agent */
 };
 
