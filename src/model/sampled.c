@@ -7,11 +7,18 @@
  * Of N touches rate * N are expected in the sample. The actual number differs mostly by the touches of a few
  * hot lines, which hit at all sizes of interest, so misses are divided by the expected number.
  *
- * Two errors add up in squares. (1) The choice of lines: if the miss ratios of eight equal parts of the
- * sample have the standard deviation sd, their mean has sd / sqrt(8), times sqrt(1 - rate), the correction
- * for a finite population. Student's t with 7 degrees of freedom makes a 95% interval of it. (2) The length
- * of distances: L lines have rate * L lines in the sample in the mean, with variance rate * L * (1 - rate);
- * the miss ratio is read at both ends of the 95% range of that number.
+ * There are two errors. (1) The choice of lines: if the miss ratios of eight equal parts of the sample have
+ * the standard deviation sd, their mean has sd / sqrt(8), times sqrt(1 - rate), the correction for a finite
+ * population. Student's t with 7 degrees of freedom makes a 95% interval of it. (2) The length of distances:
+ * L lines have rate * L lines in the sample in the mean, with variance rate * L * (1 - rate). The square root
+ * of such a number has the same variance everywhere, (1 - rate) / 4, so the range of sizes is three standard
+ * deviations around the root. 95% of the number would not do: where a program walks again and again over so
+ * many lines as the cache holds, each walk has its own number of lines in the sample, and 2.5% of all misses
+ * would be beyond that end.
+ *
+ * The interval extends from the low end of (1) at the larger size to the high end at the smaller. The errors
+ * are not independent, so their squares do not add up: a sample with too many lines of a walk has both too
+ * many misses and distances that are too long.
  *
  * Measured (docs/accuracy-models.md): the intervals of 100 samples hold the exact value in 92 to 98% of
  * cases.
@@ -25,8 +32,10 @@
 
 /* 97.5% quantile of Student's t, 7 degrees of freedom. */
 #define STUDENT_T 2.365
-/* Lines of the sample below which there is no answer. At 8, the 95% range of a size is a third to almost
- * twice the size. */
+/* Of the number of lines: 0.13% of walks are beyond each end. */
+#define LENGTH_DEVIATIONS 3.0
+/* Lines of the sample below which there is no answer. At 8, the range of a size is a fifth of it to more
+ * than twice. */
 #define LINES_MIN 8
 
 static double ratio(const struct hist *stack, uint64_t cold, double lines, double touches)
@@ -35,24 +44,27 @@ static double ratio(const struct hist *stack, uint64_t cold, double lines, doubl
     return fmin(misses / touches, 1);
 }
 
-static void set_point(const struct curve_sample *s, double lines, struct curve_point *point)
+/* Half of the interval for the choice of lines. */
+static double choice_error(const struct curve_sample *s, double lines, double touches)
 {
-    double touches = s->rate * (double)s->touches, groups = CURVE_SAMPLE_GROUPS;
-    double sum = 0, squares = 0;
+    double groups = CURVE_SAMPLE_GROUPS, sum = 0, squares = 0;
     for (unsigned g = 0; g < CURVE_SAMPLE_GROUPS; g++) {
         double m = ratio(s->group_stack[g], s->group_cold[g], lines, touches / groups);
         sum += m;
         squares += m * m;
     }
     double variance = fmax(squares - sum * sum / groups, 0) / (groups - 1) * (1 - s->rate);
-    double half = STUDENT_T * sqrt(variance / groups);
-    double shift = MODEL_NORMAL_95 * sqrt(lines * (1 - s->rate)),
-           m = ratio(s->stack, s->cold, lines, touches);
-    double above = ratio(s->stack, s->cold, fmax(lines - shift, 0), touches) - m;
-    double below = m - ratio(s->stack, s->cold, lines + shift, touches);
-    point->miss_ratio = m;
-    point->low = fmax(m - hypot(half, below), 0);
-    point->high = fmin(m + hypot(half, above), 1);
+    return STUDENT_T * sqrt(variance / groups);
+}
+
+static void set_point(const struct curve_sample *s, double lines, struct curve_point *point)
+{
+    double touches = s->rate * (double)s->touches;
+    double shift = LENGTH_DEVIATIONS * sqrt(1 - s->rate) / 2;
+    double fewer = pow(fmax(sqrt(lines) - shift, 0), 2), more = pow(sqrt(lines) + shift, 2);
+    point->miss_ratio = ratio(s->stack, s->cold, lines, touches);
+    point->low = fmax(ratio(s->stack, s->cold, more, touches) - choice_error(s, more, touches), 0);
+    point->high = fmin(ratio(s->stack, s->cold, fewer, touches) + choice_error(s, fewer, touches), 1);
 }
 
 int curve_sampled(const struct curve_sample *sample, unsigned line_bytes, struct curve_point *points,
