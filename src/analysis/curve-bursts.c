@@ -19,13 +19,13 @@
 static void widen_for_rest(const struct loaded *l, double rest_ns, struct analysis_curve *curve)
 {
     size_t n = curve->bursts;
-    if (n >= FEW_BURSTS || (l->parts != 0 && !(rest_ns > 0)))
+    if (n >= FEW_BURSTS || (l->parts != 0 && n > 0 && !(rest_ns > 0)))
         return;
     double unseen = n > 0 ? 1 - pow(0.05, 1 / (double)n) : 1;
     if (l->parts != 0) {
         const struct curve_burst *part = &l->bursts[n];
         double rest = n > 0 ? loaded_weight(l, n) * exp(part->scale_doubt)
-                            : rest_ns * REST_REFS_PER_NS * exp(REST_DOUBT);
+                            : fmax(rest_ns, REST_LEAST_NS) * REST_REFS_PER_NS * exp(REST_DOUBT);
         unseen *= rest / (part->weight + rest);
     }
     for (size_t i = 0; i < curve->n; i++) {

@@ -68,6 +68,19 @@ def test_first_part_without_threads_and_sets(cachegram, built, record):
         assert said.status == 1 and b"--allowance 0" in said.err, said.err + said.out
 
 
+def test_a_rest_too_short_to_measure(cachegram, built, record):
+    """The run went on after its first part, so that part's curve is not exact for it, if little time was measured, or none."""
+    _, db = record(["--allowance", "50ms", "--overhead", "0.001"], [built / "micro", "random", "8388608", "60000000"])
+    widths = []
+    for rest_seconds in (0, 1e-4, 5e-3):
+        with sqlite3.connect(db) as con:
+            assert con.execute("update run set value = ? where key = 'rest_cpu_seconds'", (str(rest_seconds),)).rowcount == 1
+        point = curve(cachegram, db)[1][65536]
+        assert point["ci_low"] <= point["miss_ratio"] <= point["ci_high"]
+        widths.append(point["ci_high"] - point["ci_low"])
+    assert 0.01 < widths[0] == widths[1] < widths[2]
+
+
 def test_nothing_is_lost_where_modes_change(built, record):
     """Full mode and bursts in turn: what was recorded in full mode is whole each time."""
     result, db = record(["--switch-ms", "2"], [built / "sweep", LINES, 20000])
