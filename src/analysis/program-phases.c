@@ -126,6 +126,9 @@ static double ratio_at(const double *ratio, const double *sizes, double bytes)
  * Misses of the parts at one size: in proportion to `wanted`, but none has more than at the size before
  * (`least`, which is replaced), and the mean, weighted by shares, is that of the run. The parts that have to
  * have less leave the rest to the others.
+ *
+ * Example: the run misses in 6%; two parts with shares of a half each want three to one, thus 9% and 3%. The
+ * first had 8% at the size before, so it keeps 8%, and the second gets (6% - 8% / 2) / (1 / 2) = 4%.
  */
 static void share_out(double run, const double *share, const double *wanted, uint32_t n, double *least)
 {
