@@ -152,7 +152,7 @@ def test_corun_by_phases(cachegram, full):
         assert phased["mean_miss_ratio"] == whole["shared_miss_ratio"] and phased["mean_cpi"] == whole["shared_cpi"]
         assert float(phased["solo_cpi"]) == pytest.approx(float(whole["solo_cpi"]), rel=0.02)
         # 512 KB of one program and 8 or 16 KB of the other fit into the cache; twice 512 KB do not, half of it neither.
-        assert float(phased["shared_miss_ratio"]) < 0.9 * float(whole["shared_miss_ratio"])
+        assert float(phased["shared_miss_ratio"]) < 0.95 * float(whole["shared_miss_ratio"])
     text = call(cachegram, "corun", full, full, "--llc", "768K").stdout
     assert "Solved for each combination of phases" in text
     assert f"slowdown {float(mean[0]['slowdown']):.3f}, miss ratio {100 * float(mean[0]['shared_miss_ratio']):.3f}%" in text
