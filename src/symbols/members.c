@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Deeper nesting is corrupt. */
+/* Deeper nesting, or more origins of a definition, are corrupt: there may be a cycle. */
 #define MOST_STEPS 64u
 /* Fields at one place that are named. */
 #define MOST_TOGETHER 3u
@@ -40,18 +40,24 @@ int symbols_members_type(Dwarf_Die *die, Dwarf_Die *type)
 int symbols_members_parameter(Dwarf_Die *die, const char *name, Dwarf_Die *type)
 {
     static const unsigned origins[] = {DW_AT_abstract_origin, DW_AT_specification};
-    Dwarf_Die child, origin;
-    Dwarf_Attribute attribute;
-    if (dwarf_child(die, &child) == 0)
-        do {
-            const char *found =
-                dwarf_tag(&child) == DW_TAG_template_type_parameter ? dwarf_diename(&child) : NULL;
-            if (found != NULL && strcmp(found, name) == 0)
-                return symbols_members_type(&child, type);
-        } while (dwarf_siblingof(&child, &child) == 0);
-    for (unsigned i = 0; i < sizeof origins / sizeof origins[0]; i++)
-        if (dwarf_attr(die, origins[i], &attribute) != NULL && dwarf_formref_die(&attribute, &origin) != NULL)
-            return symbols_members_parameter(&origin, name, type);
+    Dwarf_Die at = *die, child, origin;
+    for (unsigned steps = 0; steps < MOST_STEPS; steps++) {
+        Dwarf_Attribute attribute;
+        if (dwarf_child(&at, &child) == 0)
+            do {
+                const char *found =
+                    dwarf_tag(&child) == DW_TAG_template_type_parameter ? dwarf_diename(&child) : NULL;
+                if (found != NULL && strcmp(found, name) == 0)
+                    return symbols_members_type(&child, type);
+            } while (dwarf_siblingof(&child, &child) == 0);
+        size_t i = 0, n = sizeof origins / sizeof origins[0];
+        while (i < n && (dwarf_attr(&at, origins[i], &attribute) == NULL ||
+                         dwarf_formref_die(&attribute, &origin) == NULL))
+            i++;
+        if (i == n)
+            return -1;
+        at = origin;
+    }
     return -1;
 }
 

@@ -8,6 +8,8 @@
 #include "symbols/demangle.h"
 #include "symbols/members.h"
 
+#define MOST_DIMENSIONS 64u /* of an array; more are corrupt */
+
 /* Deeper nesting is corrupt. */
 #define MOST_DEPTH 64u
 
@@ -123,8 +125,8 @@ static int allocated_by(Dwarf_Die *function, Dwarf_Die *type)
     if ((!is_unique && !is_of_rust_storage(function)) ||
         symbols_members_parameter(function, is_unique ? "_Tp" : "T", type) != 0)
         return -1;
-    while (dwarf_tag(type) == DW_TAG_array_type)
-        if (symbols_members_type(type, type) != 0)
+    for (unsigned steps = 0; dwarf_tag(type) == DW_TAG_array_type; steps++)
+        if (steps == MOST_DIMENSIONS || symbols_members_type(type, type) != 0)
             return 1;
     return is_structure(type) ? 0 : 1;
 }
