@@ -7,6 +7,7 @@ misses of the difference are compared, so that the start of the process cancels.
 import csv
 import io
 import math
+import os
 import subprocess
 
 import pytest
@@ -154,6 +155,18 @@ def test_random(cachegram, record, programs, lines):
     for share, ratio in zip(shares, got):
         # Four standard deviations of a count of `refs` draws, and 1e-4.
         assert ratio == pytest.approx(1 - share, abs=1e-4 + 4 * math.sqrt(share * (1 - share) / refs))
+
+
+def test_one_processor(cachegram, record, programs):
+    """Buffers are decoded by other threads where there are several processors: the results are the same."""
+    sizes = [LINE * n for n in (16, 256, 2048, 4096, 8192)]
+    seen = []
+    for wrap in (["setarch", "-R"], ["setarch", "-R", "taskset", "-c", str(min(os.sched_getaffinity(0)))]):
+        result, db = record(FULL, [programs / "curve", "random", 4096, 2000000], wrap=wrap)
+        assert result.status == 0, result.err
+        hotspots = run([cachegram, "hotspots", "--by", "insn,object", "--size", "64K", "--format", "csv", db])
+        seen.append((totals(db)["references"], curve(cachegram, db, sizes), hotspots.out))
+    assert seen[1] == seen[0]
 
 
 def test_random_replacement(cachegram, record, programs):

@@ -116,7 +116,7 @@ static void count_some(struct sites *s, struct random_state *random, struct read
             first ? SITE_COUNT_FIRST + octaves_bin((*lines)++) : SITE_COUNT_STACK + octaves_bin(distance);
         expected->count[block][ref][what]++;
     }
-    assert_int_equal(sites_take(s, line_numbers, sites, 1000, NULL, NULL), 0);
+    assert_int_equal(sites_take(s, line_numbers, sites, 1000, far, NULL, NULL), 0);
 }
 
 static void counts_survive_the_way_into_the_profile(void **state)
@@ -211,7 +211,7 @@ static void near_reuses_are_sampled(void **state)
                                    : i % 10 == 1 ? COLLECT_NEAR_LINES + i
                                                  : 16 + i % (COLLECT_NEAR_LINES - 16);
         }
-        assert_int_equal(sites_take(s, lines, sites, N, NULL, NULL), 0);
+        assert_int_equal(sites_take(s, lines, sites, N, far, NULL, NULL), 0);
     }
     assert_int_equal(sites_end(s, used, &bytes, &size), 0);
     assert_int_equal(site_counts_read(bytes, size, &(struct site_counts_reader){sum_block, sum_entry, &sums}),

@@ -92,13 +92,17 @@ void drain_free(struct drain *d)
 
 /* --- buffers --- */
 
+static int is_ready(const struct slot *slot, uint32_t i)
+{
+    return __atomic_load_n(&slot->proc->buf_state[i], __ATOMIC_ACQUIRE) == WIRE_BUF_READY;
+}
+
 /* The ready buffer with the lowest number; nbuffers if there is none. */
 static uint32_t first_ready(const struct drain *d, const struct slot *slot)
 {
     uint32_t n = d->session->layout.nbuffers, best = n;
     for (uint32_t i = 0; i < n; i++)
-        if (__atomic_load_n(&slot->proc->buf_state[i], __ATOMIC_ACQUIRE) == WIRE_BUF_READY &&
-            (best == n || slot->proc->desc[i].seq < slot->proc->desc[best].seq))
+        if (is_ready(slot, i) && (best == n || slot->proc->desc[i].seq < slot->proc->desc[best].seq))
             best = i;
     return best;
 }
@@ -212,16 +216,45 @@ static int take_burst(struct drain *d, struct slot *slot, const struct wire_desc
     return watcher_burst(slot->watcher, desc, &lines, requests, n, err);
 }
 
-static void take_buffer(struct drain *d, struct slot *slot, uint32_t i)
+/* The words of a buffer, which its process has filled. */
+static const uint64_t *words_of(const struct drain *d, const struct wire_proc *proc, uint32_t i,
+                                const struct wire_desc *desc, uint64_t *n)
 {
     const struct wire_session *layout = &d->session->layout;
-    struct wire_proc *proc = slot->proc;
-    struct wire_desc desc = proc->desc[i];
     uint64_t capacity = layout->buffer_bytes / sizeof(uint64_t);
     const char *buffer = (const char *)proc + layout->buffer_offset + i * layout->buffer_stride;
-    uint64_t first = desc.first_word < capacity ? desc.first_word : capacity;
-    const uint64_t *words = (const uint64_t *)(const void *)buffer + first;
-    uint64_t n = desc.words < capacity - first ? desc.words : capacity - first;
+    uint64_t first = desc->first_word < capacity ? desc->first_word : capacity;
+    *n = desc->words < capacity - first ? desc->words : capacity - first;
+    return (const uint64_t *)(const void *)buffer + first;
+}
+
+/* Full mode: lets the other processor begin with buffers whose turn comes after this one's, at most so many
+ * in all. */
+static void look_ahead(struct drain *d, struct slot *slot, uint64_t most)
+{
+    uint64_t n, waiting;
+    struct error err;
+    int status = 1;
+    while (status > 0 && (waiting = reduce_ahead_waiting(d->reducer)) < most) {
+        uint32_t i = 0;
+        while (i < d->session->layout.nbuffers &&
+               !(is_ready(slot, i) && slot->proc->desc[i].seq == slot->expected_seq + waiting))
+            i++;
+        if (i == d->session->layout.nbuffers)
+            return;
+        struct wire_desc desc = slot->proc->desc[i];
+        const uint64_t *words = words_of(d, slot->proc, i, &desc, &n);
+        if ((status = reduce_ahead(d->reducer, &slot->process, &desc, words, n, &err)) < 0)
+            drain_set_trouble(d, &err);
+    }
+}
+
+static void take_buffer(struct drain *d, struct slot *slot, uint32_t i)
+{
+    struct wire_proc *proc = slot->proc;
+    struct wire_desc desc = proc->desc[i];
+    uint64_t n;
+    const uint64_t *words = words_of(d, proc, i, &desc, &n);
     struct reduced reduced = {0};
     struct error err;
 
@@ -301,6 +334,8 @@ uint64_t drain_slot(struct drain *d, struct slot *slot)
         if (i >= n)
             break;
         count_triggers(d, slot); /* counted before that burst */
+        if (d->reducer != NULL && !d->in_trouble && slot->process.decoder != NULL)
+            look_ahead(d, slot, most - taken);
         take_buffer(d, slot, i);
         taken++;
     }

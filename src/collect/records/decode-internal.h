@@ -72,8 +72,9 @@ struct decoder {
     unsigned line_shift;
     unsigned line_bytes;
     struct block **blocks; /* by id */
-    uint32_t
-        ids; /* blocks with this id or a higher one were never seen, and their table entries never written */
+    /* Blocks with this id or a higher one were never seen, and their table entries never written. Atomic: of
+     * blocks that were seen, another thread may ask (decoder_site_code) while buffers are decoded. */
+    uint32_t ids;
     struct group *first; /* by id: the block's first group; NULL if the CPU lacks AVX-512 */
     uint64_t *batch;
     uint32_t *batch_sites; /* of each line, if sites are counted */

@@ -111,7 +111,7 @@ static int is_twice(const struct wire_ref *r)
 int decoder_site_code(const struct decoder *d, uint32_t site, uint64_t *pc, uint32_t *module)
 {
     uint32_t id = site >> DECODE_SITE_BITS, reference = site & LAST_REFERENCE, first = 0;
-    const struct block *b = id < d->ids ? d->blocks[id] : NULL;
+    const struct block *b = id < __atomic_load_n(&d->ids, __ATOMIC_RELAXED) ? d->blocks[id] : NULL;
     for (uint32_t i = 0; b != NULL && !b->bad && i < b->nrefs; i++) {
         first += 1u + (unsigned)is_twice(&b->refs[i]);
         if (reference >= first)
@@ -188,7 +188,7 @@ static struct block *compile(struct decoder *d, uint32_t id)
     b->bad = at == NULL || head.nwords == 0;
     d->blocks[id] = b;
     if (id >= d->ids)
-        d->ids = id + 1;
+        __atomic_store_n(&d->ids, id + 1, __ATOMIC_RELAXED);
     if (b->bad)
         return b;
     memcpy(refs, at + sizeof(head), nrefs * sizeof(*refs));

@@ -6,7 +6,6 @@
 #include "base/array.h"
 #include "collect/reduce/reduce.h"
 #include "collect/tunables.h"
-#include "model/curve.h"
 #include "profile/sites.h"
 
 struct reducer {
@@ -40,22 +39,17 @@ struct reducer {
     uint64_t sharing_references;          /* among which sharing was looked for */
     struct hist hist[PROFILE_HIST_KINDS]; /* full mode */
     struct hist buffer_stack;             /* full mode: stack distances of the buffer that is reduced */
+    struct ahead *ahead;                  /* full mode: NULL until it is needed, or if it cannot be had */
+    int in_turn;                          /* buffers are not decoded ahead */
     struct windows *windows;              /* NULL: none */
     struct shape_piece *shape_piece;      /* work space; NULL: nothing is recorded that needs it */
     struct reduce_totals totals;
 };
 
-/* COLLECT_STATSTACK_WINDOW touches of a process. */
-struct reduce_window {
-    struct hist reuse;
-    uint64_t cold;
-};
-
 /* Destination of a buffer's lines. */
 struct sink {
     struct reducer *reducer;
-    struct stackdist *stack;      /* full mode, else NULL */
-    struct reduce_window *window; /* likewise */
+    struct process_stack *stack; /* full mode, else NULL */
     struct decoder *decoder;
     struct sites *sites; /* NULL: not counted */
     struct objects *objects;
@@ -104,6 +98,7 @@ void reducer_free(struct reducer *r)
 {
     if (r == NULL)
         return;
+    ahead_free(r->ahead);
     free(r->sample);
     burst_free(r->burst);
     sites_free(r->sites);
@@ -129,8 +124,7 @@ const struct reduce_totals *reduce_totals(const struct reducer *r)
 
 static void process_free(struct reduce_process *process)
 {
-    stackdist_free(process->stack);
-    free(process->window);
+    process_stack_free(process->stack);
     refclock_free(process->clock);
     decoder_free(process->decoder);
     sites_free(process->sites);
@@ -172,20 +166,13 @@ int reduce_process_init(struct reducer *r, struct reduce_process *process, const
 /* One stack per process, so that equal addresses of two processes are two lines. */
 static int make_stack(const struct reducer *r, struct reduce_process *process, struct error *err)
 {
-    process->stack = stackdist_new(err);
-    if (r->sample != NULL && process->stack != NULL) /* no reuse distances, no sites */
+    if ((process->stack = process_stack_new(err)) == NULL)
+        return -ENOMEM;
+    if (r->sample != NULL || (process->sites = sites_new(COLLECT_NEAR_EVERY, err)) != NULL)
         return 0;
-    process->window = calloc(1, sizeof(*process->window));
-    process->sites = sites_new(COLLECT_NEAR_EVERY, err);
-    if (process->stack != NULL && process->window != NULL && process->sites != NULL)
-        return 0;
-    stackdist_free(process->stack);
-    free(process->window);
-    sites_free(process->sites);
+    process_stack_free(process->stack);
     process->stack = NULL;
-    process->window = NULL;
-    process->sites = NULL;
-    return error_set(err, -ENOMEM, "out of memory for the stack distances of a process");
+    return -ENOMEM;
 }
 
 int reduce_process_objects(struct reducer *r, struct reduce_process *process, struct wire_proc *proc,
@@ -214,19 +201,13 @@ int reduce_process_paths(struct reducer *r, struct reduce_process *process, cons
     return 0;
 }
 
-static void close_window(struct reducer *r, struct reduce_window *w)
-{
-    curve_statstack_window(&w->reuse, w->cold, &r->hist[PROFILE_HIST_EXPECTED]);
-    hist_merge(&r->hist[PROFILE_HIST_REUSE], &w->reuse);
-    *w = (struct reduce_window){0};
-}
-
 void reduce_process_clear(struct reducer *r, struct reduce_process *process)
 {
-    if (process->window != NULL) {
-        stackdist_ages(process->stack, &r->hist[PROFILE_HIST_AGE]);
-        close_window(r, process->window);
-        r->totals.full_left += r->full_over ? stackdist_lines(process->stack) : 0;
+    if (r->ahead != NULL)
+        ahead_wait(r->ahead);
+    if (process->stack != NULL && r->sample == NULL) {
+        process_stack_end(process->stack, r->hist);
+        r->totals.full_left += r->full_over ? stackdist_lines(process_stack_distances(process->stack)) : 0;
         r->news = 1;
     }
     process_free(process);
@@ -331,14 +312,12 @@ static int add_sharing(struct reducer *r, const struct sharing *sharing, const s
     return 0;
 }
 
-static int take_sites(struct sink *s, const uint64_t *lines, size_t n)
+static int take_sites(struct sink *s, const struct ahead_batch *batch)
 {
-    if (s->paths != NULL) {
-        size_t nturns;
-        const struct decode_turn *turns = decoder_turns(s->decoder, &nturns);
-        call_paths_batch(s->paths, turns, nturns);
-    }
-    int status = sites_take(s->sites, lines, decoder_line_sites(s->decoder), n, s->objects, s->paths);
+    if (s->paths != NULL)
+        call_paths_batch(s->paths, batch->turns, batch->nturns);
+    int status =
+        sites_take(s->sites, batch->lines, batch->sites, batch->n, &batch->far, s->objects, s->paths);
     if (s->paths != NULL)
         call_paths_batch_over(s->paths);
     return status;
@@ -347,48 +326,69 @@ static int take_sites(struct sink *s, const uint64_t *lines, size_t n)
 static int take_lines(void *ctx, const uint64_t *lines, size_t n)
 {
     struct sink *s = ctx;
-    struct hist *h = s->reducer->hist;
-    struct reduce_window *w = s->window;
-    uint64_t cold = 0;
+    struct reducer *r = s->reducer;
     struct stackdist_far *far = NULL;
+    int status;
     if (s->sites != NULL && (far = sites_far(s->sites, n)) == NULL)
         return -ENOMEM;
     if (s->stack == NULL) {
-        int code = burst_touch_far(s->reducer->burst, lines, n, far);
-        if (code == 0 && far != NULL)
-            code = take_sites(s, lines, n);
-        s->touches_left -= n < s->touches_left ? n : s->touches_left;
-        return code == 0 && s->touches_left == 0 ? -ECANCELED : code;
+        status = burst_touch_far(r->burst, lines, n, far);
+    } else if (r->sample != NULL) { /* equal addresses of two processes are two lines, also for the hash */
+        return linesample_touch(r->sample, process_stack_distances(s->stack), r->threshold, s->process << 48,
+                                lines, n);
+    } else {
+        status = process_stack_touch(s->stack, lines, n, &r->buffer_stack, r->hist, &s->cold, far);
     }
-    if (s->reducer->sample != NULL) /* equal addresses of two processes are two lines, also for the hash */
-        return linesample_touch(s->reducer->sample, s->stack, s->reducer->threshold, s->process << 48, lines,
-                                n);
-    int status = stackdist_touch_many(s->stack, lines, n, &s->reducer->buffer_stack, &w->reuse,
-                                      &h[PROFILE_HIST_FIRST], &cold, far);
-    if (status == 0 && far != NULL)
-        status = take_sites(s, lines, n);
-    s->cold += cold;
-    w->cold += cold;
-    if (w->reuse.total + w->cold >= COLLECT_STATSTACK_WINDOW)
-        close_window(s->reducer, w);
+    if (status == 0 && far != NULL) {
+        struct ahead_batch batch = {
+            .lines = lines, .sites = decoder_line_sites(s->decoder), .n = n, .far = *far};
+        batch.turns = s->paths != NULL ? decoder_turns(s->decoder, &batch.nturns) : NULL;
+        status = take_sites(s, &batch);
+    }
+    if (s->stack != NULL)
+        return status;
+    s->touches_left -= n < s->touches_left ? n : s->touches_left;
+    return status == 0 && s->touches_left == 0 ? -ECANCELED : status;
+}
+
+/* The first buffer that was decoded ahead, if it is this one. Others are discarded: the program has
+ * overwritten what it shares with the recorder. NULL: it is decoded now, by this thread alone. */
+static const struct ahead_buffer *find_ahead(struct reducer *r, const struct reduce_process *process,
+                                             const struct wire_desc *desc)
+{
+    const struct ahead_buffer *first = r->ahead != NULL ? ahead_first(r->ahead) : NULL;
+    if (first == NULL || (first->process == process->id && first->seq == desc->seq))
+        return first;
+    ahead_discard(r->ahead);
+    return NULL;
+}
+
+/* Does with a buffer that was decoded ahead what decode_buffer does with take_lines. */
+static int take_ahead(struct sink *s, const struct ahead_buffer *ahead, struct decode_counts *counts)
+{
+    int status = ahead->status;
+    *counts = ahead->counts;
+    s->cold += ahead->cold;
+    ahead_note_sites(s->reducer->ahead, sites_noted(s->sites));
+    for (size_t i = 0; i < ahead->nbatches && status == 0; i++)
+        status = take_sites(s, &ahead->batches[i]);
     return status;
 }
 
 /* Adds the buffer's stack distances, which are smaller than the number of lines, to the run's. */
-static void merge_stack(struct reducer *r, uint32_t bins)
+static void merge_stack(struct reducer *r, const struct hist *stack, uint32_t bins)
 {
     struct hist *all = &r->hist[PROFILE_HIST_STACK];
     for (uint32_t bin = 0; bin < bins; bin++)
-        all->count[bin] += r->buffer_stack.count[bin];
-    all->total += r->buffer_stack.total;
-    memset(r->buffer_stack.count, 0, bins * sizeof(r->buffer_stack.count[0]));
-    r->buffer_stack.total = 0;
+        all->count[bin] += stack->count[bin];
+    all->total += stack->total;
 }
 
-/* A buffer or a burst was decoded, and the counts of its sites are not reset yet. */
+/* A buffer or a burst was decoded, and the counts of its sites are not reset yet. ahead: NULL if it was not
+ * decoded ahead. */
 static int add_to_window(struct reducer *r, struct reduce_process *process, const struct wire_desc *desc,
-                         const struct sink *sink, const struct decode_counts *counts,
-                         const struct burst_summary *summary)
+                         const struct sink *sink, const struct ahead_buffer *ahead,
+                         const struct decode_counts *counts, const struct burst_summary *summary)
 {
     const struct decode_sites *executed = sink->sites != NULL ? sites_noted(sink->sites) : NULL;
     if (r->windows == NULL)
@@ -398,10 +398,16 @@ static int add_to_window(struct reducer *r, struct reduce_process *process, cons
                                                       &summary->hist[PROFILE_HIST_STACK], summary->lines,
                                                       process->decoder, executed)
                                       : 0;
-    uint32_t bins = hist_bin(stackdist_lines(sink->stack)) + 1;
-    int status = windows_buffer(r->windows, process->id, process->places, desc, counts->references,
-                                &r->buffer_stack, bins, sink->cold, process->decoder, executed);
-    merge_stack(r, bins);
+    uint32_t bins =
+        ahead != NULL ? ahead->bins : hist_bin(stackdist_lines(process_stack_distances(sink->stack))) + 1;
+    const struct hist *stack = ahead != NULL ? &ahead->stack : &r->buffer_stack;
+    int status = windows_buffer(r->windows, process->id, process->places, desc, counts->references, stack,
+                                bins, sink->cold, process->decoder, executed);
+    merge_stack(r, stack, bins);
+    if (ahead == NULL) {
+        memset(r->buffer_stack.count, 0, bins * sizeof(r->buffer_stack.count[0]));
+        r->buffer_stack.total = 0;
+    }
     return status;
 }
 
@@ -478,6 +484,43 @@ static void add_totals(struct reducer *r, const struct wire_desc *desc, int full
     r->news = 1;
 }
 
+static int out_of_memory(struct reducer *r, const struct sink *sink, int status, struct error *err)
+{
+    if (r->ahead != NULL)
+        ahead_wait(r->ahead);
+    uint64_t memory = sink->stack != NULL ? stackdist_memory_bytes(process_stack_distances(sink->stack))
+                      : r->burst != NULL  ? burst_memory_bytes(r->burst)
+                                          : 0;
+    return error_set(err, status, "out of memory for stack distances (%llu MB in use)",
+                     (unsigned long long)memory >> 20);
+}
+
+int reduce_ahead(struct reducer *r, struct reduce_process *process, const struct wire_desc *desc,
+                 const uint64_t *words, uint64_t n, struct error *err)
+{
+    if (r->mode != REDUCE_FULL || !r->distances || r->sample != NULL || r->in_turn)
+        return 0;
+    if (r->ahead == NULL && (r->ahead = ahead_new()) == NULL) {
+        r->in_turn = 1;
+        return 0;
+    }
+    if (process->stack == NULL && make_stack(r, process, err) < 0)
+        return -ENOMEM;
+    const struct ahead_source source = {.process = process->id,
+                                        .decoder = process->decoder,
+                                        .stack = process->stack,
+                                        .run = r->hist,
+                                        .desc = desc,
+                                        .words = words,
+                                        .n = n};
+    return ahead_begin(r->ahead, &source);
+}
+
+size_t reduce_ahead_waiting(const struct reducer *r)
+{
+    return r->ahead != NULL ? ahead_waiting(r->ahead) : 0;
+}
+
 int reduce_buffer(struct reducer *r, struct reduce_process *process, const struct wire_desc *desc,
                   const struct wire_stack *stack, const uint64_t *words, uint64_t n, struct reduced *reduced,
                   struct error *err)
@@ -491,7 +534,6 @@ int reduce_buffer(struct reducer *r, struct reduce_process *process, const struc
         return -ENOMEM;
     struct sink sink = {.reducer = r,
                         .stack = full ? process->stack : NULL,
-                        .window = full ? process->window : NULL,
                         .decoder = process->decoder,
                         .process = process->id,
                         .sites = full ? process->sites : NULL,
@@ -513,9 +555,14 @@ int reduce_buffer(struct reducer *r, struct reduce_process *process, const struc
         objects_buffer(process->objects, desc);
     if (process->paths != NULL && (status = call_paths_buffer(process->paths, desc, stack)) < 0)
         return error_set(err, status, "out of memory for call paths");
-    decoder_note_sites(process->decoder, sink.sites != NULL ? sites_noted(sink.sites) : NULL);
-    status =
-        decode_buffer(process->decoder, desc, words, n, r->distances ? take_lines : NULL, &sink, &counts);
+    const struct ahead_buffer *ahead = find_ahead(r, process, desc);
+    if (ahead != NULL) {
+        status = take_ahead(&sink, ahead, &counts);
+    } else {
+        decoder_note_sites(process->decoder, sink.sites != NULL ? sites_noted(sink.sites) : NULL);
+        status =
+            decode_buffer(process->decoder, desc, words, n, r->distances ? take_lines : NULL, &sink, &counts);
+    }
     if (status == -ECANCELED) /* the burst ends within a string instruction of very many elements */
         status = 0;
     if (process->shape != NULL && status >= 0 && sink.sites != NULL)
@@ -525,18 +572,16 @@ int reduce_buffer(struct reducer *r, struct reduce_process *process, const struc
     if (in_burst && status >= 0)
         status = burst_end(r->burst, &reduced->summary);
     if (status >= 0)
-        status = add_to_window(r, process, desc, &sink, &counts, &reduced->summary);
+        status = add_to_window(r, process, desc, &sink, ahead, &counts, &reduced->summary);
+    if (ahead != NULL)
+        ahead_take(r->ahead);
     if (in_burst && sink.sites != NULL)
         reduced->has_sites = 1;
     else if (sink.sites != NULL && status >= 0)
         sites_next_buffer(sink.sites);
     sink.cold += reduced->summary.lines;
-    uint64_t memory = in_burst ? burst_memory_bytes(r->burst) : 0;
-    if (sink.stack != NULL)
-        memory = stackdist_memory_bytes(sink.stack);
     if (status < 0)
-        return error_set(err, status, "out of memory for stack distances (%llu MB in use)",
-                         (unsigned long long)memory >> 20);
+        return out_of_memory(r, &sink, status, err);
     process->bad_records += counts.bad_records;
     process->ended[desc->end < WIRE_END_COUNT ? desc->end : WIRE_END_MORE]++;
     add_totals(r, desc, full, &counts, sink.cold);

@@ -19,9 +19,11 @@
 #include "collect/clock/refclock.h"
 #include "collect/objects/objects.h"
 #include "collect/records/decode.h"
+#include "collect/reduce/ahead.h"
 #include "collect/reduce/burst.h"
 #include "collect/reduce/call-paths.h"
 #include "collect/reduce/code.h"
+#include "collect/reduce/process-stack.h"
 #include "collect/reduce/shape.h"
 #include "collect/reduce/sharing.h"
 #include "collect/reduce/sites.h"
@@ -31,7 +33,6 @@
 #include "sim/stackdist.h"
 
 struct reducer;
-struct reduce_window;
 
 struct reduce_totals {
     struct decode_counts decoded;
@@ -48,17 +49,15 @@ struct reduce_totals {
 struct reduce_process {
     uint64_t id; /* in the profile */
     struct decoder *decoder;
-    struct stackdist *stack; /* full mode with distances */
-    struct reduce_window
-        *window;                 /* likewise, of all lines: references that StatStack has not processed yet */
-    struct refclock *clock;      /* owned */
-    struct sites *sites;         /* full mode with distances: of its whole life; owned */
-    struct shape *shape;         /* NULL: not looked at; owned */
-    struct sharing *sharing;     /* likewise */
-    struct objects *objects;     /* NULL: not attributed; owned */
-    struct call_paths *paths;    /* NULL: not known; owned */
-    uint8_t *site_blocks;        /* bit: the block's sites occur in stored counts; owned */
-    struct windows_code *places; /* of code, for windows; NULL: none; owned */
+    struct process_stack *stack;    /* full mode with distances; owned */
+    struct refclock *clock;         /* owned */
+    struct sites *sites;            /* full mode with distances: of its whole life; owned */
+    struct shape *shape;            /* NULL: not looked at; owned */
+    struct sharing *sharing;        /* likewise */
+    struct objects *objects;        /* NULL: not attributed; owned */
+    struct call_paths *paths;       /* NULL: not known; owned */
+    uint8_t *site_blocks;           /* bit: the block's sites occur in stored counts; owned */
+    struct windows_code *places;    /* of code, for windows; NULL: none; owned */
     uint64_t ended[WIRE_END_COUNT]; /* number of bursts by end reason */
     uint64_t bad_records;
 };
@@ -98,6 +97,14 @@ int reduce_process_code(struct reducer *r, struct reduce_process *process, struc
                         const struct code_process *code, struct error *err);
 /* Adds the rest of its data to the run's histograms (full mode), and frees it. */
 void reduce_process_clear(struct reducer *r, struct reduce_process *process);
+/*
+ * Full mode: work begins on a buffer that will be given to reduce_buffer, unchanged, as soon as its turn
+ * comes, on another processor. Histograms must not be stored while such buffers wait. 1; 0: not possible now;
+ * -ENOMEM with err.
+ */
+int reduce_ahead(struct reducer *r, struct reduce_process *process, const struct wire_desc *desc,
+                 const uint64_t *words, uint64_t n, struct error *err);
+size_t reduce_ahead_waiting(const struct reducer *r); /* number of such buffers */
 /* stack: the copy that belongs to the buffer. words: checked to be within the buffer. 0, or -ENOMEM with err.
  */
 int reduce_buffer(struct reducer *r, struct reduce_process *process, const struct wire_desc *desc,

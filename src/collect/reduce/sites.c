@@ -238,9 +238,8 @@ static void sample_cause(struct sites *s, uint64_t line, struct epochs_touch tou
 }
 
 int sites_take(struct sites *s, const uint64_t *lines, const uint32_t *line_sites, size_t n,
-               struct objects *objects, struct call_paths *paths)
+               const struct stackdist_far *far, struct objects *objects, struct call_paths *paths)
 {
-    const struct stackdist_far *far = &s->far;
     int status = objects != NULL ? sample_objects(s, lines, line_sites, n, objects) : 0;
     for (size_t i = 0; i < far->n; i++) {
         uint64_t line = lines[far->at[i]];
