@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * hotspots-far.c - the misses that bursts do not decide, of a table of hotspots: reuses beyond the end of a
+ * burst. Which rows make them is found from the touches in bursts and the watched lines (model/far-shares.h).
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "analysis/hotspots-internal.h"
+
+static uint32_t function_of(const struct reading *r, uint64_t site)
+{
+    return r->functions ? analysis_groups_of(r->functions, site) : ANALYSIS_NO_GROUP;
+}
+
+/* Of each row the number of its function; NULL with code 0: rows are no parts of functions. */
+static uint32_t *functions_of_rows(const struct reading *r, int *code)
+{
+    const struct analysis_groups *g = &r->groups;
+    uint32_t *of_group, *of_row;
+    *code = 0;
+    if (!r->functions)
+        return NULL;
+    of_group = calloc(g->n + 1, sizeof *of_group);
+    of_row = calloc(r->h->n + 1, sizeof *of_row);
+    if (!of_group || !of_row) {
+        free(of_group);
+        free(of_row);
+        *code = -ENOMEM;
+        return NULL;
+    }
+    for (uint64_t site = 0; site <= g->most_site; site++)
+        if (g->of_site[site] != ANALYSIS_NO_GROUP)
+            of_group[g->of_site[site]] = function_of(r, site);
+    if (!r->h->objects) {
+        free(of_row);
+        return of_group;
+    }
+    for (size_t i = 0; i < g->capacity; i++)
+        if (g->pairs[i].row != 0)
+            of_row[g->pairs[i].row - 1] = of_group[g->pairs[i].group];
+    free(of_group);
+    return of_row;
+}
+
+static double mean_weight(const struct analysis_weights *w)
+{
+    double sum = 0;
+    size_t n = 0; /* of a phase, only its own */
+    for (size_t i = 0; i < w->n; i++) {
+        sum += w->list[i].weight;
+        n += w->list[i].weight > 0;
+    }
+    return n > 0 ? sum / (double)n : 0;
+}
+
+int hotspots_far_begin(struct reading *r, struct error *err)
+{
+    int code;
+    if (r->h->full)
+        return 0;
+    uint32_t *functions = functions_of_rows(r, &code);
+    if (code == 0)
+        r->far_shares = far_shares_new(r->h->n, r->lines, mean_weight(r->weights), functions,
+                                       r->functions ? r->functions->n : 0);
+    free(functions);
+    r->far = calloc(r->h->n + 1, sizeof *r->far);
+    return r->far_shares && r->far ? 0 : error_set(err, -ENOMEM, "out of memory for the hotspots");
+}
+
+/* The site by which rows find what missed; 0: not known. If rows are by object only, any will do: not if by
+ * field, which depends on the site. */
+static uint32_t site_of_missed(const struct reading *r, const struct analysis_missed *m)
+{
+    if (m->site && m->site <= r->groups.most_site)
+        return (uint32_t)m->site;
+    for (uint64_t site = 1; site <= r->groups.most_site && r->h->by == ANALYSIS_BY_NOTHING && !r->h->fields;
+         site++)
+        if (r->groups.of_site[site] != ANALYSIS_NO_GROUP)
+            return (uint32_t)site;
+    return 0;
+}
+
+/* Whether the row of what missed is known: with objects these must be known, too. */
+static int has_row(const struct reading *r, const struct analysis_missed *m, uint32_t *site)
+{
+    *site = site_of_missed(r, m);
+    return *site && hotspots_selected(r, m->process, m->tid) &&
+           (!r->h->objects || (m->object && m->object <= UINT32_MAX));
+}
+
+int hotspots_add_missed(struct reading *r, struct error *err)
+{
+    int code = 0;
+    if (!r->weights)
+        return 0;
+    for (size_t i = 0; i < r->weights->nmissed && code == 0; i++) {
+        const struct analysis_missed *m = &r->weights->missed[i];
+        uint32_t site;
+        if (m->weight > 0 && has_row(r, m, &site))
+            code = analysis_groups_add(r->h, &r->groups, site, (uint32_t)m->object);
+    }
+    return code < 0 ? error_set(err, code, "out of memory for the hotspots") : 0;
+}
+
+int hotspots_far_find(struct reading *r, struct error *err)
+{
+    double samples;
+    int code = 0;
+    if (!r->far_shares)
+        return 0;
+    for (size_t i = 0; i < r->weights->nmissed && code == 0; i++) {
+        const struct analysis_missed *m = &r->weights->missed[i];
+        uint32_t row = ANALYSIS_NO_GROUP, function = m->site ? function_of(r, m->site) : ANALYSIS_NO_GROUP,
+                 site;
+        if (has_row(r, m, &site))
+            row = analysis_groups_row(r->h, &r->groups, site, (uint32_t)m->object);
+        if (hotspots_selected(r, m->process, m->tid))
+            code = far_shares_hit(r->far_shares, row != ANALYSIS_NO_GROUP ? row : FAR_SHARES_UNKNOWN,
+                                  function != ANALYSIS_NO_GROUP ? function : FAR_SHARES_UNKNOWN,
+                                  (size_t)m->burst, m->weight);
+    }
+    if (code == 0)
+        code = far_shares_find(r->far_shares, r->h->far, r->far, &samples);
+    if (code < 0)
+        return error_set(err, code, "out of memory for the hotspots");
+    shares_set_far(r->shares, r->far, samples);
+    if (!(r->spread = shares_new(r->h->n, 0, 0, 0)))
+        return error_set(err, -ENOMEM, "out of memory for the hotspots");
+    r->again = 1;
+    r->next = 0;
+    code = hotspots_add_counts(r, err);
+    shares_set_spread(r->shares, r->spread);
+    return code;
+}
