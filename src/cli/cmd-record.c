@@ -14,19 +14,17 @@
 #include "base/sizes.h"
 #include "cli/cli.h"
 #include "cli/ladder.h"
+#include "cli/record-debug.h"
 #include "collect/collect.h"
 #include "report/report.h"
 #include "collect/tunables.h"
-#include "machine/vectors.h"
 
 /* A burst's buffer and the time between bursts have to stay sensible. */
 #define BURST_REFS_MIN 1000u
 #define BURST_REFS_MAX 100000000u
-#define WATCH_LINES_MAX 64u
 /* Of fewer lines no program has enough. */
 #define LINES_MOST 65536u
 #define GAP_US_MAX UINT64_C(3600000000)
-#define SWITCH_MS_MAX 10000u
 #define ALLOWANCE_UNSET UINT64_MAX
 
 static const char usage_text[] =
@@ -76,9 +74,6 @@ enum {
     OPTION_SEED,
     OPTION_TRACE,
     OPTION_WATCH,
-    OPTION_WATCH_LINES,
-    OPTION_COUNT_VECTOR,
-    OPTION_SWITCH_MS,
     OPTION_NO_FOLLOW,
     OPTION_OBJECTS,
     OPTION_CALL_GRAPH,
@@ -104,10 +99,6 @@ static const struct option options_table[] = {
     {"clock", required_argument, NULL, OPTION_CLOCK},
     /* For benchmarks: in the man page only. */
     {"reduce", required_argument, NULL, OPTION_REDUCE},
-    /* For tests: in tests/README.md only. */
-    {"watch-lines", required_argument, NULL, OPTION_WATCH_LINES},
-    {"count-vector", required_argument, NULL, OPTION_COUNT_VECTOR},
-    {"switch-ms", required_argument, NULL, OPTION_SWITCH_MS},
     {"help", no_argument, NULL, 'h'},
     {NULL, 0, NULL, 0},
 };
@@ -215,25 +206,6 @@ static int parse_option(int option, const char *value, struct collect_options *o
         if ((word = PARSE_WORD("--watch", value, watching)) < 0)
             return -1;
         o->watch = (enum collect_watch)word;
-        return 0;
-    case OPTION_WATCH_LINES:
-        if (cli_whole_option("record", "--watch-lines", value, 1, WATCH_LINES_MAX, &number) != 0)
-            return -1;
-        o->watch_lines = (unsigned)number;
-        return 0;
-    case OPTION_COUNT_VECTOR:
-        if (cli_whole_option("record", "--count-vector", value, 15, 31, &number) != 0)
-            return -1;
-        if (number != 15 && number != vectors_for_counting()) {
-            cli_misuse("record", "--count-vector %s: must be 15 or what this processor has", value);
-            return -1;
-        }
-        o->count_vector = (unsigned)number;
-        return 0;
-    case OPTION_SWITCH_MS:
-        if (cli_whole_option("record", "--switch-ms", value, 1, SWITCH_MS_MAX, &number) != 0)
-            return -1;
-        o->switch_ms = (unsigned)number;
         return 0;
     case OPTION_NO_FOLLOW:
         o->follow = 0;
@@ -364,6 +336,8 @@ int cmd_record(int argc, char **argv)
             return 2;
     }
     if (status >= 0)
+        return status;
+    if ((status = record_debug(&o)) != 0)
         return status;
     if (optind >= argc)
         return cli_misuse("record", "no command to run");

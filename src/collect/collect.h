@@ -43,10 +43,11 @@ struct collect_options {
     unsigned line_bytes;
     uint64_t seed;
     enum collect_watch watch;
-    unsigned count_vector; /* for tests: count in that vector register; 0: chosen by the agent */
-    unsigned watch_lines;  /* for tests: lines watched after each burst, whatever the cost; 0: chosen by the
+    unsigned count_vector; /* for tests, like the next two: count in that vector register; 0: chosen by the
+                              agent */
+    unsigned watch_lines;  /* lines watched after each burst, whatever the cost; 0: chosen by the
                               budget */
-    unsigned switch_ms;    /* for tests: mean time between switches of full mode and bursts; 0: none */
+    unsigned switch_ms;    /* mean time between switches of full mode and bursts; 0: none */
     int follow;            /* children too */
     int objects;           /* data objects are identified, and allocations sampled */
     int call_graph;        /* call paths are recorded */

@@ -17,6 +17,8 @@ import tempfile
 
 import pytest
 
+from record_command import record_command
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TARGETS = ROOT / "tests" / "targets"
 TIMEOUT = float(os.environ.get("CACHEGRAM_TEST_TIMEOUT", "120"))
@@ -162,10 +164,10 @@ def record(cachegram, tmp_path):
 
     def go(options, argv, wrap=(), **how):
         count[0] += 1
-        if not {"--allowance", "--switch-ms"} & set(options):
+        if "--allowance" not in options and not any("switch-ms" in str(option) for option in options):
             options = ["--allowance", "0", *options]
         db = tmp_path / f"profile{count[0]}.db"
-        result = run([*wrap, cachegram, "record", "-o", db, *options, "--", *argv], **how).split_summary()
+        result = run([*wrap, *record_command(cachegram, db, options), "--", *argv], **how).split_summary()
         return result, db
 
     return go

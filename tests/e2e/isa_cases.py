@@ -5,6 +5,8 @@ import pathlib
 import sqlite3
 import subprocess
 
+from record_command import record_command
+
 # As far as possible without random addresses: code near the agent's own needs them to be known.
 SETARCH = ["setarch", "-R"]
 FIXED = subprocess.run([*SETARCH, "true"], stderr=subprocess.DEVNULL).returncode == 0
@@ -22,7 +24,7 @@ OFTEN = (["--mode", "burst", "--burst-refs", "2000", "--gap-us", "50"], [])
 MADE = (["--mode", "full"], ["--trigger", "0", "--code", "memory"])
 # Counted, with hardly a burst in between.
 ALWAYS = ["--mode", "burst", "--clock", "count-always", "--gap-us", "10000000"]
-LOW_VECTOR = (ALWAYS + ["--count-vector", "15"], ["--trigger", "0"])
+LOW_VECTOR = (["CACHEGRAM_DEBUG=count-vector=15", *ALWAYS], ["--trigger", "0"])
 COUNTED = (ALWAYS, ["--trigger", "0"])
 COUNTED_MADE = (ALWAYS, ["--trigger", "0", "--code", "memory"])
 MODES = {"full": FULL, "ending": ENDING, "often": OFTEN, "made": MADE, "counted": COUNTED,
@@ -73,9 +75,9 @@ class Cases:
 
     def compare_run(self, mode):
         """Runs all sequences under the recorder: they must end as natively. Returns the agent's counters."""
-        record, options = MODES[mode]
+        recording, options = MODES[mode]
         db = self.path("db")
-        self.call(*self.setarch(), self.cachegram, "record", "-o", db, *record, "--",
+        self.call(*self.setarch(), *record_command(self.cachegram, db, recording), "--",
                   self.tool("isa_run"), *options, "--like", self.path("native"), self.file, 0, self.count,
                   self.path(mode.replace(" ", "-")))
         output = self.call(self.tool("isa_compare"), "results", self.file, self.path("native"), self.path(mode.replace(" ", "-")))

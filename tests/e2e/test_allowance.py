@@ -83,7 +83,7 @@ def test_a_rest_too_short_to_measure(cachegram, built, record):
 
 def test_nothing_is_lost_where_modes_change(built, record):
     """Full mode and bursts in turn: what was recorded in full mode is whole each time."""
-    result, db = record(["--switch-ms", "2"], [built / "sweep", LINES, 20000])
+    result, db = record(["CACHEGRAM_DEBUG=switch-ms=2"], [built / "sweep", LINES, 20000])
     keys = run_keys(db)
     assert result.status == 0 and totals(db)["bursts"] > 0
     assert int(keys["bad_records"]) == 0 and int(keys["lost_buffers"]) == 0

@@ -12,9 +12,9 @@ from conftest import run, run_keys, totals
 MODES = {
     "default": ["--allowance", "1s"],
     "early": ["--allowance", "100ms"],
-    "switch": ["--switch-ms", "2"],
+    "switch": ["CACHEGRAM_DEBUG=switch-ms=2"],
     "bursts": ["--gap-us", "500"],
-    "watch": ["--gap-us", "500", "--watch-lines", "32"],
+    "watch": ["--gap-us", "500", "CACHEGRAM_DEBUG=watch-lines=32"],
     "full": ["--mode", "full"],
     "count": ["--clock", "count-always"],
 }

@@ -16,12 +16,12 @@ NAMES = {("sim", "--from"), ("stack", "--from"), ("sample", "--from"), ("import"
          ("hotspots", "--machine"), ("annotate", "--machine"), ("record", "--trace"),
          *((command, option) for command in ("corun", "place", "predict") for option in ("--machine", "--recorded-on"))}
 # Options that are not listed in --help.
-UNLISTED = {"record": ["--reduce", "--watch-lines", "--count-vector", "--switch-ms"]}
+UNLISTED = {"record": ["--reduce"]}
 # What none of the others takes.
 BAD = ["x", "-5", ""]
 MORE_BAD = {("record", "--overhead"): ["0", "101", "nan"], ("verify", "--overhead"): ["0", "101", "nan"],
             ("record", "--burst-refs"): ["0"], ("verify", "--burst-refs"): ["0"], ("record", "--gap-us"): ["-1", "0"],
-            ("record", "--line"): ["0", "63"], ("record", "--lines"): ["2"], ("record", "--count-vector"): ["14"]}
+            ("record", "--line"): ["0", "63"], ("record", "--lines"): ["2"]}
 
 
 def options_with_values(command, *first):
@@ -75,3 +75,19 @@ def test_bad_value(command, first, option, operands, tmp_path):
         assert result.stderr.startswith("cachegram") and result.stderr.count("\n") == 1, said
         assert result.stdout == "", said
         assert list(tmp_path.iterdir()) == [], said
+
+
+@pytest.mark.parametrize("debug", ["watch-lines=0", "watch-lines=65", "switch-ms=x", "switch-ms=", "count-vector=14",
+                                   "count-vector=16", "watch-lines", "unknown=1", "watch-lines=1,unknown=1"])
+def test_bad_debugging(debug, tmp_path):
+    """The variable for tests is checked like an option."""
+    result = cachegram("record", "--", "sh", "-c", "touch ran", cwd=tmp_path, env={"CACHEGRAM_DEBUG": debug})
+    assert result.returncode == 2 and "CACHEGRAM_DEBUG: " in result.stderr and result.stderr.count("\n") == 1, result
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_debugging_is_not_seen(tmp_path):
+    """The program has its environment as without."""
+    result = cachegram("record", "--", "sh", "-c", "echo ${CACHEGRAM_DEBUG-unset}", cwd=tmp_path,
+                       env={"CACHEGRAM_DEBUG": "watch-lines=32,switch-ms=2"})
+    assert result.returncode == 0 and result.stdout == "unset\n", result

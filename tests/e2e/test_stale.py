@@ -7,7 +7,7 @@ import pytest
 from conftest import TARGETS, build_target, run, totals
 
 MODES = {"default": ["--allowance", "1s"], "gap": ["--gap-us", "500"], "full": ["--mode", "full"],
-         "count": ["--clock", "count-always"], "switch": ["--switch-ms", "2"]}
+         "count": ["--clock", "count-always"], "switch": ["CACHEGRAM_DEBUG=switch-ms=2"]}
 # Between two changes: bursts are few, and one must meet code that was changed since the last.
 CALLS = {"default": 200, "gap": 4000, "full": 200, "count": 200, "switch": 1000}
 

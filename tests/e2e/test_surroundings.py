@@ -11,7 +11,7 @@ import pytest
 
 from conftest import FULL, need, run, run_keys, totals
 
-MODES = {"burst": ["--gap-us", "2000"], "full": FULL, "watched": ["--gap-us", "500", "--watch-lines", "32"]}
+MODES = {"burst": ["--gap-us", "2000"], "full": FULL, "watched": ["--gap-us", "500", "CACHEGRAM_DEBUG=watch-lines=32"]}
 
 
 def same(native, recorded):

@@ -13,7 +13,7 @@ from conftest import FULL, run, run_keys, totals
 # Bursts often: the targets are short and each must meet some.
 MODES = {"burst": ["--mode", "burst", "--burst-refs", "30000", "--gap-us", "500"], "full": FULL,
          "counted": ["--clock", "count-always", "--burst-refs", "30000", "--gap-us", "2000"],
-         "early": ["--allowance", "100ms"], "switch": ["--switch-ms", "2"]}
+         "early": ["--allowance", "100ms"], "switch": ["CACHEGRAM_DEBUG=switch-ms=2"]}
 
 PLAIN = ["sig_handlers", "sig_jump", "sig_faults", "threads", "threads_c11", "processes", "throw", "jump", "close_all", "blocking",
          "jit", "exec_chain", "execs", "flags", "segments", "strange_children", "waits", "interrupts", "disarm",

@@ -17,10 +17,11 @@ import time
 import pytest
 
 from conftest import FULL, run
+from record_command import record_command
 
 # Bursts as often as can be, half of the table filled after each; without counting before bursts, which else
 # takes most of the time of such short gaps.
-HARD = ["--burst-refs", "30000", "--gap-us", "500", "--clock", "cputime", "--watch-lines", "32"]
+HARD = ["--burst-refs", "30000", "--gap-us", "500", "--clock", "cputime", "CACHEGRAM_DEBUG=watch-lines=32"]
 
 
 def counters(db):
@@ -141,7 +142,7 @@ def test_memory_taken_from_the_agent(built, record):
 
 def start(cachegram, db, options, argv):
     """A recording that goes on for a while, once its first bursts are stored."""
-    p = subprocess.Popen([cachegram, "record", "-o", db, *options, "--", *argv], start_new_session=True,
+    p = subprocess.Popen([*record_command(cachegram, db, options), "--", *argv], start_new_session=True,
                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     target = None
     end = time.monotonic() + 60

@@ -41,18 +41,20 @@ import threading
 import time
 import xml.sax.saxutils
 
-import generate
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "e2e"))
+import generate  # noqa: E402
+from record_command import record_command  # noqa: E402
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 MODES = {
     "default": ["--allowance", "1s"],
     "gap": ["--gap-us", "500"],
-    "watch": ["--gap-us", "500", "--burst-refs", "30000", "--clock", "cputime", "--watch-lines", "32"],
+    "watch": ["--gap-us", "500", "--burst-refs", "30000", "--clock", "cputime", "CACHEGRAM_DEBUG=watch-lines=32"],
     "full": ["--mode", "full"],
     "always": ["--mode", "count", "--allowance", "0"],
     "early": ["--allowance", "60ms"],
-    "switch": ["--switch-ms", "3"],
+    "switch": ["CACHEGRAM_DEBUG=switch-ms=3"],
 }
 TOO_LONG = 2.0  # seconds a program may take natively
 LIBRARIES = {"lib_one": [], "lib_two": ["-DHUNT_TWO"], "lib_calls": [], "lib_throws": []}
@@ -172,7 +174,7 @@ class Hunter:
             folder = pathlib.Path(name)
             argv = [str(program)]
             if options is not None:
-                argv = [self.cachegram, "record", "-o", str(folder / "p.db"), *options, "--", *argv]
+                argv = [*record_command(self.cachegram, folder / "p.db", options), "--", *argv]
             begun, hang = time.monotonic(), ""
             with open(folder / "out", "wb") as out, open(folder / "err", "wb") as err:
                 process = subprocess.Popen(argv, cwd=folder, stdin=subprocess.DEVNULL, stdout=out, stderr=err,
@@ -326,7 +328,7 @@ class Hunter:
         (folder / "got.out").write_bytes(got.out)
         (folder / "got.err").write_bytes(got.err)
         (folder / "hang").write_text(got.hang)
-        (folder / "command").write_text(f"{self.cachegram} record {' '.join(MODES[mode])} -- ./program\n")
+        (folder / "command").write_text(' '.join(record_command(self.cachegram, "cachegram.db", MODES[mode])) + " -- ./program\n")
 
     # Making it smaller.
 
