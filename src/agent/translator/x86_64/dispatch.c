@@ -197,7 +197,7 @@ static uint64_t back_from_gate(struct thread *t, uint64_t *regs)
 {
     uint64_t pc = t->translation.syscall_pc + 2;
     int same = arch_mark_inside(t);
-    if (!t->translation.counts && t->translation.buffer < 0) { /* see hand_over_waiting in burst.c */
+    if (!t->translation.counts && t->translation.buffer < 0) { /* see hand_over_waiting in buffers.c */
         t->translation.leave_end = WIRE_END_MORE;
         regs[D_RCX] = pc;
         return leave(t, pc);
