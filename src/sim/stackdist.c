@@ -86,6 +86,26 @@ int stackdist_touch_many(struct stackdist *sd, const uint64_t *lines, size_t n, 
     return code;
 }
 
+void stackdist_repeat(struct stackdist *sd, const uint64_t *lines, const struct stackdist_repeat *r,
+                      struct hist *stack_hist, struct hist *reuse_hist)
+{
+    uint64_t touches = r->lines * r->times;
+
+    sd->now += touches;
+    for (uint32_t i = 0; i < r->lines; i++) {
+        uint64_t hash = hash_line(lines[i]);
+        struct entry *e = &sd->entries[sd->hint[hint_of(hash)]];
+        if (e->line != lines[i])
+            e = &sd->entries[find_entry(sd, lines[i], hash)];
+        e->last = sd->now - (r->lines - 1 - i);
+    }
+    /* The others, and nothing else, were touched in between. */
+    if (stack_hist)
+        hist_add(stack_hist, r->lines - 1, touches);
+    if (reuse_hist)
+        hist_add(reuse_hist, r->lines - 1, touches);
+}
+
 struct stackdist *stackdist_new(struct error *err)
 {
     struct stackdist *sd = aligned_alloc(_Alignof(struct stackdist), sizeof *sd);

@@ -50,6 +50,18 @@ int stackdist_touch_cold(struct stackdist *sd, const uint64_t *lines, size_t n, 
                          uint64_t *cold_lines, size_t *ncold);
 uint64_t stackdist_lines(const struct stackdist *sd);      /* distinct lines so far */
 uint64_t stackdist_references(const struct stackdist *sd); /* touches so far */
+/*
+ * The last `lines` lines, all different, were touched again in turn, all together so many times: after the
+ * first `at` touches that the list belongs to.
+ */
+struct stackdist_repeat {
+    uint32_t at, lines;
+    uint64_t times;
+};
+/* Touches again lines[0 .. r->lines), which were the last ones touched, in this order; r->at is not used.
+ * Adds their distances to the histograms, which may be NULL. */
+void stackdist_repeat(struct stackdist *sd, const uint64_t *lines, const struct stackdist_repeat *r,
+                      struct hist *stack_hist, struct hist *reuse_hist);
 size_t stackdist_memory_bytes(const struct stackdist *sd);
 struct stackdist_survivor {
     uint64_t line;

@@ -14,7 +14,7 @@
 #define HEADER(id, nwords) ((uint64_t)(id) | (uint64_t)(nwords) << WIRE_ID_BITS)
 #define BUFFERS 40u
 #define RECORDS 9000u
-#define WORDS (3u * RECORDS)
+#define WORDS (4u * RECORDS)
 #define COPY 3u /* block of a string instruction */
 
 /* Everything that is known of the touches. */
@@ -23,6 +23,7 @@ struct seen {
     uint32_t *sites;
     size_t n, nfar;
     uint64_t far_at, far_stack; /* sums, of positions in all touches and of distances */
+    uint64_t repeats;           /* likewise, by touches */
     uint64_t executions[8], more;
     uint64_t cold;
     struct hist stack;
@@ -60,7 +61,7 @@ static void count_more(void *ctx, uint32_t site, uint64_t touches)
     t->seen->more += touches * (site + 1);
 }
 
-/* Two blocks of plain references, some of which touch two lines. */
+/* Two blocks of plain references, some of which touch two lines, and sometimes a copy. */
 static void fill(struct test *t)
 {
     struct random_state random;
@@ -72,6 +73,12 @@ static void fill(struct test *t)
             for (uint64_t k = 1; k <= id; k++)
                 at[k] = 0x10000 + random_below(&random, random_below(&random, 8) == 0 ? 1 << 22 : 1 << 12);
             t->nwords[b] += id + 1;
+            if (i % 1000 != 500)
+                continue;
+            at += id + 1;
+            const uint64_t copy[] = {HEADER(COPY, 6), 300, 0x10008, 0x14000, 0, 0x14000 + 2400};
+            memcpy(at, copy, sizeof(copy));
+            t->nwords[b] += 6;
         }
 }
 
@@ -94,6 +101,7 @@ static int setup(void **state)
     t->stack = process_stack_new(NULL);
     assert_non_null(t->decoder);
     assert_non_null(t->stack);
+    assert_int_equal(decoder_strings(t->decoder, DECODE_STRINGS_REPEAT), 0);
     t->noted = (struct decode_sites){
         .executions = t->executions, .executed = t->executed, .more = count_more, .ctx = t};
     fill(t);
@@ -129,15 +137,21 @@ static void seen_free(struct seen *s)
     free(s);
 }
 
-static void see(struct seen *s, const uint64_t *lines, const uint32_t *sites, size_t n,
+static void see(struct seen *s, const struct process_touches *touches, const uint32_t *sites,
                 const struct stackdist_far *far)
 {
+    size_t n = touches->n;
     for (size_t i = 0; i < far->n; i++) {
         s->far_at += s->n + far->at[i];
         s->far_stack += far->stack[i];
     }
     s->nfar += far->n;
-    memcpy(s->lines + s->n, lines, n * sizeof(*lines));
+    for (size_t i = 0; i < touches->nrepeats; i++) {
+        const struct stackdist_repeat *r = &touches->repeats[i];
+        assert_in_range(r->at, 1, n);
+        s->repeats += (s->n + r->at) * r->lines * r->times;
+    }
+    memcpy(s->lines + s->n, touches->lines, n * sizeof(*s->lines));
     memcpy(s->sites + s->n, sites, n * sizeof(*sites));
     s->n += n;
 }
@@ -156,10 +170,12 @@ static int take(void *ctx, const uint64_t *lines, size_t n)
 {
     struct test *t = ctx;
     struct seen *s = t->seen;
+    struct process_touches touches = {.lines = lines, .n = n};
+    touches.repeats = decoder_repeats(t->decoder, &touches.nrepeats);
     struct stackdist_far far = {.least = OCTAVES_LEAST, .at = t->far_at, .stack = t->far_stack};
     assert_in_range(n, 1, sizeof(t->far_at) / sizeof(t->far_at[0]) - STACKDIST_FAR_EXTRA);
-    assert_int_equal(process_stack_touch(t->stack, lines, n, &s->stack, s->run, &s->cold, &far), 0);
-    see(s, lines, decoder_line_sites(t->decoder), n, &far);
+    assert_int_equal(process_stack_touch(t->stack, &touches, &s->stack, s->run, &s->cold, &far), 0);
+    see(s, &touches, decoder_line_sites(t->decoder), &far);
     return 0;
 }
 
@@ -208,7 +224,7 @@ static void take_first(struct test *t, struct ahead *a, unsigned b)
     assert_int_equal(first->process, 5);
     assert_int_equal(first->seq, b);
     for (size_t i = 0; i < first->nbatches; i++)
-        see(s, first->batches[i].lines, first->batches[i].sites, first->batches[i].n, &first->batches[i].far);
+        see(s, &first->batches[i].touches, first->batches[i].sites, &first->batches[i].far);
     for (uint32_t bin = 0; bin < first->bins; bin++)
         s->stack.count[bin] += first->stack.count[bin];
     s->stack.total += first->stack.total;
@@ -267,6 +283,8 @@ static void same_results(void **state)
     assert_int_equal(there->nfar, here->nfar);
     assert_int_equal(there->far_at, here->far_at);
     assert_int_equal(there->far_stack, here->far_stack);
+    assert_true(here->repeats > 0);
+    assert_int_equal(there->repeats, here->repeats);
     assert_memory_equal(there->executions, here->executions, sizeof(here->executions));
     assert_true(here->more > 0);
     assert_int_equal(there->more, here->more);

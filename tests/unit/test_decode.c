@@ -26,6 +26,7 @@ struct test {
     struct decoder *decoder;
     uint64_t lines[1 << 20];
     size_t n;
+    size_t batch_lines; /* of keep_repeats: those that were not repeated */
     struct decode_counts counts;
     int has_strings;         /* some block has a repeated string instruction */
     uint32_t sites[1 << 20]; /* of lines, in the decoding that notes them */
@@ -139,6 +140,37 @@ static void decode(struct test *t, const uint64_t *words, uint64_t n, uint32_t l
     decode_sites(t, &desc, words, n);
 }
 
+/* Writes repeated touches where they belong. */
+static int keep_repeats(void *ctx, const uint64_t *lines, size_t n)
+{
+    struct test *t = ctx;
+    size_t nrepeats, done = 0;
+    const struct stackdist_repeat *r = decoder_repeats(t->decoder, &nrepeats);
+    for (size_t i = 0; i < nrepeats; i++) {
+        assert_in_range(r[i].at, done + r[i].lines, n);
+        keep(ctx, lines + done, r[i].at - done);
+        done = r[i].at;
+        for (uint64_t k = 0; k < r[i].times; k++)
+            keep(ctx, lines + done - r[i].lines, r[i].lines);
+        if (r[i].lines == 2)
+            assert_true(lines[done - 1] != lines[done - 2]);
+    }
+    keep(ctx, lines + done, n - done);
+    t->batch_lines += n;
+    return 0;
+}
+
+/* Decodes string instructions with DECODE_STRINGS_REPEAT. */
+static void decode_repeats(struct test *t, const uint64_t *words, uint64_t n)
+{
+    struct wire_desc desc = {.last_insns = UINT32_MAX};
+    struct decode_counts counts = {0};
+    t->n = t->batch_lines = 0;
+    assert_int_equal(decoder_strings(t->decoder, DECODE_STRINGS_REPEAT), 0);
+    assert_int_equal(decode_buffer(t->decoder, &desc, words, n, keep_repeats, t, &counts), 0);
+    assert_memory_equal(&counts, &t->counts, sizeof(counts));
+}
+
 static void check_lines(const struct test *t, const uint64_t *wanted, size_t n)
 {
     assert_int_equal(t->n, n);
@@ -242,8 +274,8 @@ static size_t without_hits(uint64_t *lines, const uint8_t *spans, size_t element
     return to;
 }
 
-/* Elements in the line that their operand touched last are counted, and touch nothing: any size, any place,
- * either direction, copies and fills. */
+/* Elements in the line that their operand touched last: repeated, or counted without touching anything. Any
+ * size, any place, either direction, copies and fills. */
 static void test_string_hits(void **state)
 {
     struct test *t = *state;
@@ -275,11 +307,15 @@ static void test_string_hits(void **state)
                 if (last != first)
                     wanted[n++] = last;
             }
-        t->decoder->skip_string_hits = 0;
+        assert_int_equal(decoder_strings(t->decoder, DECODE_STRINGS_ALL), 0);
         decode(t, words, 6, UINT32_MAX);
         check_lines(t, wanted, n);
         assert_int_equal(t->counts.steps, operands);
-        decoder_skip_string_hits(t->decoder, 1);
+        decode_repeats(t, words, 6);
+        check_lines(t, wanted, n);
+        if (step == bytes && elements > 1000)
+            assert_in_range(t->batch_lines, n * bytes / 64, n * bytes / 64 * 5);
+        assert_int_equal(decoder_strings(t->decoder, DECODE_STRINGS_LINES), 0);
         decode(t, words, 6, UINT32_MAX);
         check_lines(t, wanted, without_hits(wanted, spans, elements, operands));
         assert_int_equal(t->counts.references, elements * operands);

@@ -86,6 +86,7 @@ static void count_some(struct sites *s, struct random_state *random, struct read
     struct decode_sites *noted = sites_noted(s);
     uint32_t sites[1000];
     static const uint64_t line_numbers[1000];
+    const struct process_touches touches = {.lines = line_numbers, .n = 1000};
     for (unsigned i = 0; i < 500; i++) {
         uint32_t block = (uint32_t)random_below(random, BLOCKS);
         noted->executed[noted->nexecuted] = block;
@@ -116,7 +117,7 @@ static void count_some(struct sites *s, struct random_state *random, struct read
             first ? SITE_COUNT_FIRST + octaves_bin((*lines)++) : SITE_COUNT_STACK + octaves_bin(distance);
         expected->count[block][ref][what]++;
     }
-    assert_int_equal(sites_take(s, line_numbers, sites, 1000, far, NULL, NULL), 0);
+    assert_int_equal(sites_take(s, &touches, sites, far, NULL, NULL), 0);
 }
 
 static void counts_survive_the_way_into_the_profile(void **state)
@@ -196,6 +197,7 @@ static void near_reuses_are_sampled(void **state)
     struct sums sums = {0};
     uint32_t sites[N];
     static const uint64_t lines[N];
+    const struct process_touches touches = {.lines = lines, .n = N};
     uint8_t *used = calloc(1, WIRE_MAX_BLOCKS / 8);
     const uint8_t *bytes;
     size_t size;
@@ -211,7 +213,7 @@ static void near_reuses_are_sampled(void **state)
                                    : i % 10 == 1 ? COLLECT_NEAR_LINES + i
                                                  : 16 + i % (COLLECT_NEAR_LINES - 16);
         }
-        assert_int_equal(sites_take(s, lines, sites, N, far, NULL, NULL), 0);
+        assert_int_equal(sites_take(s, &touches, sites, far, NULL, NULL), 0);
     }
     assert_int_equal(sites_end(s, used, &bytes, &size), 0);
     assert_int_equal(site_counts_read(bytes, size, &(struct site_counts_reader){sum_block, sum_entry, &sums}),

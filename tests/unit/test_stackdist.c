@@ -328,6 +328,39 @@ static void memory_per_line(void **state)
     stackdist_free(sd);
 }
 
+/* stackdist_repeat, between other touches, against the same touches one by one. */
+static void repeats_are_touches(void **state)
+{
+    (void)state;
+    static struct hist stack[2], reuse[2], age[2];
+    struct stackdist *sd[2] = {new_stackdist(), new_stackdist()};
+    random_state = 11;
+    for (int round = 0; round < 3000; round++) {
+        uint64_t lines[40];
+        size_t n = 2 + random_next() % 38;
+        for (size_t i = 0; i < n; i++)
+            lines[i] = random_next() % (random_next() % 4 == 0 ? 5000 : 50);
+        const struct stackdist_repeat r = {.lines = lines[n - 1] == lines[n - 2] ? 1 : 1 + random_next() % 2,
+                                           .times = random_next() % 70};
+        for (int i = 0; i < 2; i++)
+            assert_int_equal(stackdist_touch_many(sd[i], lines, n, &stack[i], &reuse[i], NULL, NULL, NULL),
+                             0);
+        stackdist_repeat(sd[0], lines + n - r.lines, &r, &stack[0], &reuse[0]);
+        for (uint64_t k = 0; k < r.times; k++)
+            assert_int_equal(stackdist_touch_many(sd[1], lines + n - r.lines, r.lines, &stack[1], &reuse[1],
+                                                  NULL, NULL, NULL),
+                             0);
+    }
+    assert_int_equal(stackdist_references(sd[0]), stackdist_references(sd[1]));
+    assert_memory_equal(&stack[0], &stack[1], sizeof(stack[0]));
+    assert_memory_equal(&reuse[0], &reuse[1], sizeof(reuse[0]));
+    for (int i = 0; i < 2; i++)
+        stackdist_ages(sd[i], &age[i]);
+    assert_memory_equal(&age[0], &age[1], sizeof(age[0]));
+    for (int i = 0; i < 2; i++)
+        stackdist_free(sd[i]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -336,6 +369,7 @@ int main(void)
         cmocka_unit_test(many_is_many_single_touches),
         cmocka_unit_test(near_and_scattered_without_avx2),
         cmocka_unit_test(near_and_scattered_avx2),
+        cmocka_unit_test(repeats_are_touches),
         cmocka_unit_test(cyclic_scan),
         cmocka_unit_test(memory_per_line),
     };

@@ -84,7 +84,10 @@ struct decoder {
     struct decode_sites *sites; /* NULL: not counted */
     struct decode_sites *noted; /* in this call: sites, if there is a sink */
     uint32_t site;              /* of references written one by one */
-    int skip_string_hits;
+    enum decode_strings strings;
+    struct stackdist_repeat *repeats; /* of the batch; NULL: never DECODE_STRINGS_REPEAT */
+    size_t nrepeats;
+    uint64_t repeated; /* touches of these */
     decode_sink *sink; /* of the call in progress, with its ctx and what it counts */
     void *ctx;
     struct decode_counts *counts;

@@ -68,12 +68,23 @@ void decoder_free(struct decoder *d)
     free(d->batch);
     free(d->batch_sites);
     free(d->turns);
+    free(d->repeats);
     free(d);
 }
 
-void decoder_skip_string_hits(struct decoder *d, int skip)
+int decoder_strings(struct decoder *d, enum decode_strings how)
 {
-    d->skip_string_hits = skip;
+    if (how == DECODE_STRINGS_REPEAT && d->repeats == NULL &&
+        (d->repeats = malloc(BATCH_ROOM * sizeof(*d->repeats))) == NULL)
+        return -ENOMEM;
+    d->strings = how;
+    return 0;
+}
+
+const struct stackdist_repeat *decoder_repeats(const struct decoder *d, size_t *n)
+{
+    *n = d->nrepeats;
+    return d->repeats;
 }
 
 void decoder_note_sites(struct decoder *d, struct decode_sites *sites)
@@ -238,10 +249,11 @@ static int flush(struct decoder *d)
     int status = 0;
     d->used = 0;
     if (n > 0 && d->sink != NULL) {
-        d->counts->touches += n;
+        d->counts->touches += n + d->repeated;
         status = d->sink(d->ctx, d->batch, n);
     }
-    d->nturns = 0;
+    d->nturns = d->nrepeats = 0;
+    d->repeated = 0;
     return status;
 }
 
@@ -305,25 +317,72 @@ static void put_element(struct decoder *d, struct string_operand *o, uint64_t by
 }
 
 /* Writes the lines of so many elements, except those touched last. Returns how many elements were decoded. */
-static uint64_t put_string_lines(struct decoder *d, struct string_operand *source,
-                                 struct string_operand *target, uint64_t elements, uint64_t step,
-                                 uint64_t bytes, int *status)
+static uint64_t put_string_lines(struct decoder *d, struct string_operand operands[2], uint64_t elements,
+                                 uint64_t step, uint64_t bytes, int *status)
 {
     uint64_t i = 0;
     while (i < elements) {
         uint64_t go = elements - i;
         if (d->used >= BATCH_LINES && (*status = flush(d)) < 0)
             break;
-        struct string_operand *operands[] = {source, target};
         for (unsigned k = 0; k < 2; k++)
-            if (operands[k]->used) {
-                uint64_t most = elements_of_line(d, operands[k], step);
-                put_element(d, operands[k], bytes);
+            if (operands[k].used) {
+                uint64_t most = elements_of_line(d, &operands[k], step);
+                put_element(d, &operands[k], bytes);
                 go = most < go ? most : go;
             }
-        source->address += go * step;
-        target->address += go * step;
+        operands[0].address += go * step;
+        operands[1].address += go * step;
         i += go;
+    }
+    return i;
+}
+
+/* The lines that the last element touched, one for each operand, are touched so many times more. */
+static void note_repeat(struct decoder *d, uint32_t lines, uint64_t times)
+{
+    struct stackdist_repeat r = {.at = (uint32_t)d->used, .lines = lines, .times = times};
+    if (lines == 2 && d->batch[d->used - 1] == d->batch[d->used - 2])
+        r = (struct stackdist_repeat){.at = r.at, .lines = 1, .times = 2 * times};
+    d->repeats[d->nrepeats++] = r;
+    d->repeated += r.lines * r.times;
+}
+
+/* Writes the lines of the first of the elements that touch the same lines, and notes the others. Returns
+ * their number. */
+static uint64_t put_repeats(struct decoder *d, const struct string_operand operands[2], uint64_t elements,
+                            uint64_t step, uint64_t bytes)
+{
+    uint64_t go = elements;
+    uint32_t lines = 0;
+    for (unsigned k = 0; k < 2; k++)
+        if (operands[k].used) {
+            uint64_t most = elements_of_line(d, &operands[k], step);
+            put_span(d, operands[k].address, bytes);
+            go = most < go ? most : go;
+            lines++;
+        }
+    if (go > 1 && lines > 0)
+        note_repeat(d, lines, go - 1);
+    return go;
+}
+
+/* Writes all lines of all elements. Returns the number of elements. */
+static uint64_t put_elements(struct decoder *d, struct string_operand operands[2], uint64_t elements,
+                             uint64_t step, uint64_t bytes, int *status)
+{
+    uint64_t i = 0, go = 1;
+    for (; i < elements; i += go) {
+        if (d->used >= BATCH_LINES && (*status = flush(d)) < 0)
+            break;
+        if (d->strings == DECODE_STRINGS_REPEAT)
+            go = put_repeats(d, operands, elements - i, step, bytes);
+        else
+            for (unsigned k = 0; k < 2; k++)
+                if (operands[k].used)
+                    put_span(d, operands[k].address, bytes);
+        operands[0].address += go * step;
+        operands[1].address += go * step;
     }
     return i;
 }
@@ -344,21 +403,10 @@ static int put_rep(struct decoder *d, const struct wire_ref *r, const uint64_t *
     int reads = (r->flags & WIRE_REP_SRC) != 0, touches = (r->flags & WIRE_REP_DST) != 0;
     int dst_reads = (r->flags & WIRE_REP_DST_RD) != 0;
     int status = 0;
-    uint64_t i = 0;
-    if (d->skip_string_hits && elements > 0) {
-        struct string_operand from = {source, UINT64_MAX, reads}, to = {target, UINT64_MAX, touches};
-        i = put_string_lines(d, &from, &to, elements, step, r->elem_bytes, &status);
-    }
-    for (; i < elements && status >= 0 && !d->skip_string_hits; i++) {
-        if (d->used >= BATCH_LINES && (status = flush(d)) < 0)
-            break;
-        if (reads)
-            put_span(d, source, r->elem_bytes);
-        if (touches)
-            put_span(d, target, r->elem_bytes);
-        source += step;
-        target += step;
-    }
+    struct string_operand operands[] = {{source, UINT64_MAX, reads}, {target, UINT64_MAX, touches}};
+    uint64_t i = d->strings == DECODE_STRINGS_LINES
+                     ? put_string_lines(d, operands, elements, step, r->elem_bytes, &status)
+                     : put_elements(d, operands, elements, step, r->elem_bytes, &status);
     d->counts->steps += (unsigned)(reads + touches) * (1 - i); /* the rest as for any other reference */
     d->counts->loads += i * (unsigned)(reads + (touches && dst_reads));
     d->counts->stores += touches && !dst_reads ? i : 0;
@@ -536,7 +584,8 @@ int decode_buffer(struct decoder *d, const struct wire_desc *desc, const uint64_
     d->ctx = ctx;
     d->counts = counts;
     d->used = 0;
-    d->nturns = 0;
+    d->nturns = d->nrepeats = 0;
+    d->repeated = 0;
     d->noted = sink != NULL ? d->sites : NULL;
     for (uint64_t at = 0; at < n && status >= 0;) {
         if (d->first != NULL && sink != NULL && (at = decode_groups(d, words, at, n, desc->fs_base)) >= n)

@@ -16,6 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "base/error.h"
+#include "sim/stackdist.h"
 #include "wire/wire.h"
 
 struct decoder; /* the compiled templates of one process */
@@ -53,7 +54,7 @@ struct decode_sites {
      * WIRE_MAX_BLOCKS. The reader resets both to 0. */
     uint32_t *executed;
     size_t nexecuted;
-    /* All other touches of a site, including elements that decoder_skip_string_hits leaves out. */
+    /* All other touches of a site, including elements that decoder_strings leaves out. */
     void (*more)(void *ctx, uint32_t site, uint64_t touches);
     void *ctx;
 };
@@ -61,9 +62,17 @@ struct decode_sites {
 /* line_bytes: a power of two, 8 .. 4096. NULL if it is not, or if memory is short (err says which). */
 struct decoder *decoder_new(unsigned line_bytes, const struct decode_source *source, struct error *err);
 void decoder_free(struct decoder *d);
-/* skip: from now on, elements of a repeated string instruction in the line that the same operand touched last
- * count as references but touch nothing. This makes instructions with millions of elements fast. */
-void decoder_skip_string_hits(struct decoder *d, int skip);
+/* How elements of repeated string instructions touch lines. The others make instructions with millions of
+ * elements fast. */
+enum decode_strings {
+    DECODE_STRINGS_ALL,    /* like any other reference */
+    DECODE_STRINGS_REPEAT, /* those that touch the same lines as the element before: decoder_repeats */
+    DECODE_STRINGS_LINES   /* those in the line that the same operand touched last touch nothing */
+};
+/* From now on; at first DECODE_STRINGS_ALL. 0 or -ENOMEM. */
+int decoder_strings(struct decoder *d, enum decode_strings how);
+/* To be called in the sink, with DECODE_STRINGS_REPEAT: touches that are not among the batch's lines. */
+const struct stackdist_repeat *decoder_repeats(const struct decoder *d, size_t *n);
 
 /* From now on sites are counted too, while there is a sink. Not owned; NULL: no longer. */
 void decoder_note_sites(struct decoder *d, struct decode_sites *sites);

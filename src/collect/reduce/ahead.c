@@ -16,6 +16,7 @@
 /* A buffer of more touches is decoded when it is its turn. A buffer of 64 K words makes some 50,000, but a
  * repeated string instruction can make any number. */
 #define JOB_LINES (UINT64_C(1) << 18)
+#define JOB_REPEATS (UINT64_C(1) << 17)
 #define JOB_TURNS (UINT64_C(1) << 17)
 #define JOB_BATCHES 64u
 
@@ -35,11 +36,12 @@ struct job {
     struct wire_desc desc;
     int refused; /* it has too many touches, or follows one that has */
     struct ahead_batch batches[JOB_BATCHES];
-    size_t nlines, nturns, nexecuted, nmore, executed_capacity, more_capacity;
+    size_t nlines, nrepeats, nturns, nexecuted, nmore, executed_capacity, more_capacity;
     struct executed *executed;
     struct more *more;
     uint64_t lines[JOB_LINES];
     uint32_t sites[JOB_LINES];
+    struct stackdist_repeat repeats[JOB_REPEATS];
     struct decode_turn turns[JOB_TURNS];
     uint32_t far_at[JOB_LINES + STACKDIST_FAR_EXTRA];
     uint64_t far_stack[JOB_LINES + STACKDIST_FAR_EXTRA];
@@ -89,21 +91,28 @@ static void note_more(void *ctx, uint32_t site, uint64_t touches)
 static int keep(void *ctx, const uint64_t *lines, size_t n)
 {
     struct job *job = ctx;
-    size_t nturns;
+    size_t nturns, nrepeats;
     const struct decode_turn *turns = decoder_turns(job->source.decoder, &nturns);
-    if (n > JOB_LINES - job->nlines || nturns > JOB_TURNS - job->nturns || job->out.nbatches == JOB_BATCHES)
+    const struct stackdist_repeat *repeats = decoder_repeats(job->source.decoder, &nrepeats);
+    if (n > JOB_LINES - job->nlines || nrepeats > JOB_REPEATS - job->nrepeats ||
+        nturns > JOB_TURNS - job->nturns || job->out.nbatches == JOB_BATCHES)
         return -ECANCELED;
     struct ahead_batch *batch = &job->batches[job->out.nbatches++];
-    *batch = (struct ahead_batch){.lines = job->lines + job->nlines,
+    *batch = (struct ahead_batch){.touches = {.lines = job->lines + job->nlines,
+                                              .n = n,
+                                              .nrepeats = nrepeats,
+                                              .repeats = job->repeats + job->nrepeats},
                                   .sites = job->sites + job->nlines,
                                   .turns = job->turns + job->nturns,
-                                  .n = n,
                                   .nturns = nturns};
     memcpy(job->lines + job->nlines, lines, n * sizeof(*lines));
     memcpy(job->sites + job->nlines, decoder_line_sites(job->source.decoder), n * sizeof(*job->sites));
+    if (nrepeats > 0)
+        memcpy(job->repeats + job->nrepeats, repeats, nrepeats * sizeof(*repeats));
     if (nturns > 0)
         memcpy(job->turns + job->nturns, turns, nturns * sizeof(*turns));
     job->nlines += n;
+    job->nrepeats += nrepeats;
     job->nturns += nturns;
     return 0;
 }
@@ -149,8 +158,8 @@ static void measure(struct job *job)
         struct ahead_batch *batch = &job->batches[i];
         batch->far = (struct stackdist_far){
             .least = OCTAVES_LEAST, .at = job->far_at + nfar, .stack = job->far_stack + nfar};
-        out->status = process_stack_touch(job->source.stack, batch->lines, batch->n, &out->stack,
-                                          job->source.run, &out->cold, &batch->far);
+        out->status = process_stack_touch(job->source.stack, &batch->touches, &out->stack, job->source.run,
+                                          &out->cold, &batch->far);
         nfar += batch->far.n;
     }
     out->bins = hist_bin(stackdist_lines(process_stack_distances(job->source.stack))) + 1;
@@ -275,7 +284,7 @@ int ahead_begin(struct ahead *a, const struct ahead_source *source)
     if (ahead_waiting(a) == JOBS)
         return 0;
     struct job *job = a->jobs[a->begun % JOBS]; /* no other thread writes it, nor reads it yet */
-    job->nlines = job->nturns = job->nexecuted = job->nmore = 0;
+    job->nlines = job->nrepeats = job->nturns = job->nexecuted = job->nmore = 0;
     job->source = *source;
     job->desc = *source->desc;
     job->out.process = source->process;

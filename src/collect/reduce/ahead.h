@@ -24,13 +24,13 @@
 
 struct ahead;
 
-/* Touches as the decoder handed them to its sink: n lines with their sites, calls and returns. */
+/* Touches as the decoder handed them to its sink, with the sites of the lines, calls and returns. */
 struct ahead_batch {
-    const uint64_t *lines;
+    struct process_touches touches;
     const uint32_t *sites;
     const struct decode_turn *turns;
-    size_t n, nturns;
-    struct stackdist_far far; /* those that are far */
+    size_t nturns;
+    struct stackdist_far far; /* lines that are far */
 };
 
 /* A buffer that was decoded ahead. */

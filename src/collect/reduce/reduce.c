@@ -163,11 +163,24 @@ int reduce_process_init(struct reducer *r, struct reduce_process *process, const
     return error_set(err, -ENOMEM, "out of memory for the code of a process");
 }
 
+/* How the process' decoder treats string instructions, in full mode or in a burst. 0 or -ENOMEM. */
+static int set_strings(const struct reducer *r, struct reduce_process *process, int full)
+{
+    return decoder_strings(process->decoder, !full               ? DECODE_STRINGS_LINES
+                                             : r->sample == NULL ? DECODE_STRINGS_REPEAT
+                                                                 : DECODE_STRINGS_ALL);
+}
+
 /* One stack per process, so that equal addresses of two processes are two lines. */
 static int make_stack(const struct reducer *r, struct reduce_process *process, struct error *err)
 {
     if ((process->stack = process_stack_new(err)) == NULL)
         return -ENOMEM;
+    if (set_strings(r, process, 1) < 0) {
+        process_stack_free(process->stack);
+        process->stack = NULL;
+        return error_set(err, -ENOMEM, "out of memory for the references of a process");
+    }
     if (r->sample != NULL || (process->sites = sites_new(COLLECT_NEAR_EVERY, err)) != NULL)
         return 0;
     process_stack_free(process->stack);
@@ -316,8 +329,7 @@ static int take_sites(struct sink *s, const struct ahead_batch *batch)
 {
     if (s->paths != NULL)
         call_paths_batch(s->paths, batch->turns, batch->nturns);
-    int status =
-        sites_take(s->sites, batch->lines, batch->sites, batch->n, &batch->far, s->objects, s->paths);
+    int status = sites_take(s->sites, &batch->touches, batch->sites, &batch->far, s->objects, s->paths);
     if (s->paths != NULL)
         call_paths_batch_over(s->paths);
     return status;
@@ -328,6 +340,7 @@ static int take_lines(void *ctx, const uint64_t *lines, size_t n)
     struct sink *s = ctx;
     struct reducer *r = s->reducer;
     struct stackdist_far *far = NULL;
+    struct ahead_batch batch = {.touches = {.lines = lines, .n = n}, .sites = decoder_line_sites(s->decoder)};
     int status;
     if (s->sites != NULL && (far = sites_far(s->sites, n)) == NULL)
         return -ENOMEM;
@@ -337,11 +350,11 @@ static int take_lines(void *ctx, const uint64_t *lines, size_t n)
         return linesample_touch(r->sample, process_stack_distances(s->stack), r->threshold, s->process << 48,
                                 lines, n);
     } else {
-        status = process_stack_touch(s->stack, lines, n, &r->buffer_stack, r->hist, &s->cold, far);
+        batch.touches.repeats = decoder_repeats(s->decoder, &batch.touches.nrepeats);
+        status = process_stack_touch(s->stack, &batch.touches, &r->buffer_stack, r->hist, &s->cold, far);
     }
     if (status == 0 && far != NULL) {
-        struct ahead_batch batch = {
-            .lines = lines, .sites = decoder_line_sites(s->decoder), .n = n, .far = *far};
+        batch.far = *far;
         batch.turns = s->paths != NULL ? decoder_turns(s->decoder, &batch.nturns) : NULL;
         status = take_sites(s, &batch);
     }
@@ -539,7 +552,6 @@ int reduce_buffer(struct reducer *r, struct reduce_process *process, const struc
                         .sites = full ? process->sites : NULL,
                         .objects = process->objects,
                         .paths = process->paths};
-    decoder_skip_string_hits(process->decoder, !full);
     sink.touches_left = COLLECT_BURST_WORD_TOUCHES * n + COLLECT_BURST_MORE_TOUCHES;
     if (in_burst)
         status = burst_begin(r->burst, r->totals.bursts % COLLECT_SETS_EVERY == 0, err);
@@ -558,7 +570,7 @@ int reduce_buffer(struct reducer *r, struct reduce_process *process, const struc
     const struct ahead_buffer *ahead = find_ahead(r, process, desc);
     if (ahead != NULL) {
         status = take_ahead(&sink, ahead, &counts);
-    } else {
+    } else if ((status = set_strings(r, process, full)) == 0) {
         decoder_note_sites(process->decoder, sink.sites != NULL ? sites_noted(sink.sites) : NULL);
         status =
             decode_buffer(process->decoder, desc, words, n, r->distances ? take_lines : NULL, &sink, &counts);

@@ -204,16 +204,33 @@ static void count_more(void *ctx, uint32_t site, uint64_t touches)
     s->failed |= add(s, site, SITE_COUNT_MORE, 0, touches) < 0;
 }
 
-/* Attributes some of n touches to their objects. */
-static int sample_objects(struct sites *s, const uint64_t *lines, const uint32_t *line_sites, size_t n,
-                          struct objects *objects)
+/* Attributes some of n touches to their objects: of lines from number `from` on, again and again the first
+ * `lines` of them. */
+static int sample_some(struct sites *s, const struct process_touches *t, const uint32_t *line_sites,
+                       size_t from, uint64_t lines, uint64_t n, struct objects *objects)
 {
     int status = 0;
-    for (; s->ahead < n; s->ahead += 1 + random_below(&s->random, 2 * COLLECT_OBJECT_EVERY - 1))
-        status |= add(s, line_sites[s->ahead], SITE_COUNT_OBJECT,
-                      objects_find(objects, lines[s->ahead], line_sites[s->ahead]), COLLECT_OBJECT_EVERY);
+    for (; s->ahead < n; s->ahead += 1 + random_below(&s->random, 2 * COLLECT_OBJECT_EVERY - 1)) {
+        uint64_t at = from + s->ahead % lines;
+        status |= add(s, line_sites[at], SITE_COUNT_OBJECT,
+                      objects_find(objects, t->lines[at], line_sites[at]), COLLECT_OBJECT_EVERY);
+    }
     s->ahead -= n;
     return status;
+}
+
+static int sample_objects(struct sites *s, const struct process_touches *t, const uint32_t *line_sites,
+                          struct objects *objects)
+{
+    size_t done = 0;
+    int status = 0;
+    for (size_t i = 0; i < t->nrepeats; i++) {
+        const struct stackdist_repeat *r = &t->repeats[i];
+        status |= sample_some(s, t, line_sites, done, r->at - done, r->at - done, objects);
+        status |= sample_some(s, t, line_sites, r->at - r->lines, r->lines, r->lines * r->times, objects);
+        done = r->at;
+    }
+    return status | sample_some(s, t, line_sites, done, t->n - done, t->n - done, objects);
 }
 
 void sites_note_causes(struct sites *s, struct sampled_table *causes, uint64_t process)
@@ -237,12 +254,12 @@ static void sample_cause(struct sites *s, uint64_t line, struct epochs_touch tou
     sampled_table_add(s->causes, &cause, s->cause_every);
 }
 
-int sites_take(struct sites *s, const uint64_t *lines, const uint32_t *line_sites, size_t n,
+int sites_take(struct sites *s, const struct process_touches *touches, const uint32_t *line_sites,
                const struct stackdist_far *far, struct objects *objects, struct call_paths *paths)
 {
-    int status = objects != NULL ? sample_objects(s, lines, line_sites, n, objects) : 0;
+    int status = objects != NULL ? sample_objects(s, touches, line_sites, objects) : 0;
     for (size_t i = 0; i < far->n; i++) {
-        uint64_t line = lines[far->at[i]];
+        uint64_t line = touches->lines[far->at[i]];
         int first = far->stack[i] == STACKDIST_COLD;
         uint64_t represented = 1;
         if (s->near_every > 1 && far->stack[i] < COLLECT_NEAR_LINES) {

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "collect/objects/objects.h"
 #include "collect/reduce/call-paths.h"
+#include "collect/reduce/process-stack.h"
 #include "collect/reduce/sampled-table.h"
 #include "collect/records/decode.h"
 #include "sim/stackdist.h"
@@ -25,10 +26,10 @@ void sites_free(struct sites *s); /* NULL is allowed */
 struct decode_sites *sites_noted(struct sites *s);
 /* For stackdist_touch_many; with space for n lines in one call. NULL when memory is short. */
 struct stackdist_far *sites_far(struct sites *s, size_t n);
-/* Counts the touches listed in far; lines, line_sites: of the call's n touches. objects NULL: data objects
+/* Counts the touches listed in far; line_sites: of the lines. objects NULL: data objects
  * are not identified. paths NULL: nor is how their code was called; else call_paths_batch was called. 0, or
  * -ENOMEM. */
-int sites_take(struct sites *s, const uint64_t *lines, const uint32_t *line_sites, size_t n,
+int sites_take(struct sites *s, const struct process_touches *touches, const uint32_t *line_sites,
                const struct stackdist_far *far, struct objects *objects, struct call_paths *paths);
 /* The first touch of a line in the tail after the burst, which represents so many: after `entry` other lines
  * of the tail, at that stack distance if the burst touched it, else after so many lines of burst and tail. 0,
