@@ -62,6 +62,14 @@ is_formatted() {
 }
 check "formatted (make format does it)" is_formatted
 
+# Races between the threads of full mode. valgrind decides by its own order of execution.
+if command -v valgrind >/dev/null; then
+    check "no data races between threads that decode (valgrind --tool=drd test_ahead)" \
+        valgrind --quiet --tool=drd --error-exitcode=9 build/tests/test_ahead
+else
+    echo "not tested here: data races: valgrind is missing"
+fi
+
 # Some seconds each, where there is a clang that can do it; CACHEGRAM_FUZZ_SECONDS for more.
 echo "== Fuzzing"
 scripts/fuzz.sh "${CACHEGRAM_FUZZ_SECONDS:-3}"

@@ -302,7 +302,7 @@ static void too_many_touches(void **state)
 {
     struct test *t = *state;
     struct ahead *a = make_ahead("too_many_touches");
-    const uint64_t copy[] = {HEADER(COPY, 6), 1 << 20, 0x100000, 0x1000000, 0, 0x1000000 + (8 << 20)};
+    const uint64_t copy[] = {HEADER(COPY, 6), 1 << 22, 0x100000, 0x8000000, 0, 0x8000000 + (8 << 22)};
     if (a == NULL)
         return;
     t->seen = seen_new();
