@@ -90,12 +90,13 @@ static void add_string_hits_to_random(const struct loaded *l, struct analysis_cu
 
 /* Finds the CPU time that the bursts represent, if there are several processes. (A single process is either
  * sampled many times or too short.) */
-static void find_sampled(struct profile *p, struct analysis_curve *curve)
+static void find_sampled(struct profile *p, const struct loaded *l, struct analysis_curve *curve)
 {
     static const char *const added[] = {"burst_cpu_seconds", "watch_cpu_seconds", "start_cpu_seconds",
                                         "unprofiled_cpu_seconds"};
-    double user, sampled, value;
-    if (loaded_processes(p) < 2 || profile_get_number(p, "user_cpu_seconds", &user, NULL) != 0 ||
+    double user, sampled, value, squares = 0;
+    curve->processes = loaded_processes(p);
+    if (curve->processes < 2 || profile_get_number(p, "user_cpu_seconds", &user, NULL) != 0 ||
         profile_get_number(p, "sampled_cpu_seconds", &sampled, NULL) != 0)
         return;
     for (size_t i = 0; i < sizeof added / sizeof added[0]; i++)
@@ -103,6 +104,11 @@ static void find_sampled(struct profile *p, struct analysis_curve *curve)
             user -= value;
     curve->user_seconds = user;
     curve->sampled_seconds = sampled;
+    for (size_t i = 0; i < l->nlist; i++)
+        if (!isnan(l->list[i].gap_ns))
+            squares += l->list[i].gap_ns * l->list[i].gap_ns * 1e-18;
+    /* As if all of the time had been sampled like this part. */
+    curve->sampled_error = sampled > 0 ? sqrt(squares * user / sampled) : 0;
 }
 
 /* For bursts with weights and positions. */
@@ -203,7 +209,7 @@ int analysis_curve_bursts(struct profile *p, const struct analysis_question *que
             widen_for_rest(&l, rest_ns, curve);
     }
     if (code == 0 && !question->tid)
-        find_sampled(p, curve);
+        find_sampled(p, &l, curve);
     loaded_clear(&l);
     return code;
 }

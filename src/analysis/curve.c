@@ -233,7 +233,7 @@ int analysis_curve_compute(struct profile *p, const struct analysis_question *qu
     curve->bursts = 0;
     curve->windows = curve->samples = 0;
     curve->watches = curve->unwatched = curve->censored = 0;
-    curve->user_seconds = curve->sampled_seconds = NAN;
+    curve->user_seconds = curve->sampled_seconds = curve->sampled_error = NAN;
     curve->clock_error = curve->ns_per_instruction = curve->references_per_instruction = NAN;
     if ((curve->full || curve->lines_rate < 1) && question->tid)
         return analysis_refuse_thread(curve->profile, "", err);

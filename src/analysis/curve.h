@@ -60,6 +60,9 @@ struct analysis_curve {
     /* If there are several processes: their CPU time in user mode without profiling, and the part of it that
      * the bursts represent; NaN: not known. */
     double user_seconds, sampled_seconds;
+    double
+        sampled_error;  /* standard deviation of sampled_seconds, as bursts are placed at random; likewise */
+    size_t processes;   /* 0: not known */
     double clock_error; /* largest known relative error of the reference clock; NaN: not known */
     /* Means over the run, by the weights of its bursts; NaN: not known (always in other modes). */
     double ns_per_instruction, references_per_instruction; /* references: touches of lines, as in the curve */

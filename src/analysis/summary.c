@@ -83,6 +83,7 @@ int analysis_summary_load(struct profile *p, struct analysis_summary *s, struct 
         {"cold", &s->cold},
         {"cpu_seconds", &s->cpu_seconds},
         {"start_cpu_seconds", &s->start_cpu_seconds},
+        {"recorder_cpu_seconds", &s->recorder_cpu_seconds},
         {"wall_seconds", &s->wall_seconds},
         {"exit_status", &s->exit_status},
         {"overhead_percent", &s->overhead_percent},

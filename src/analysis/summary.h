@@ -22,8 +22,8 @@ struct analysis_summary {
     char seed[24];      /* "": unknown */
     char clock[16];     /* which counts the references between bursts; "": unknown */
     /* NaN if not in the profile. */
-    double references, loads, stores, cold, cpu_seconds, start_cpu_seconds, wall_seconds, overhead_percent,
-        exit_status, memory_bytes;
+    double references, loads, stores, cold, cpu_seconds, start_cpu_seconds, recorder_cpu_seconds,
+        wall_seconds, overhead_percent, exit_status, memory_bytes;
     double clock_error;      /* relative error of rates of references; NaN: unknown */
     double missed_percent;   /* full mode, counting always: percentage of references missing, estimated; NaN:
                                 unknown */

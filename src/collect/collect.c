@@ -124,11 +124,8 @@ int collect_run(const struct collect_options *options, struct collect_result *re
     *result = (struct collect_result){0};
     /* The start of this process counts for the first recording. */
     static int has_recorded;
-    struct rusage before = {0}, after;
-    if (has_recorded) {
+    if (has_recorded)
         r.recorder_before_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
-        getrusage(RUSAGE_SELF, &before);
-    }
     has_recorded = 1;
     int status = launch_find(options->argv[0], path, sizeof(path), err);
     if (status < 0)
@@ -174,8 +171,7 @@ int collect_run(const struct collect_options *options, struct collect_result *re
     int exit_status =
         WIFSIGNALED(r.wait_status) ? STATUS_SIGNAL + WTERMSIG(r.wait_status) : WEXITSTATUS(r.wait_status);
     collect_rest(&r);
-    getrusage(RUSAGE_SELF, &after);
-    run_finish(&r, exit_status, run_cpu_seconds(&after) - run_cpu_seconds(&before));
+    run_finish(&r, exit_status);
     signals_end();
     clear(&r);
     return exit_status;

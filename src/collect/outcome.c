@@ -43,7 +43,7 @@ static double rest_seconds(const struct run *r, double added)
     return rest > 0 ? rest * user : 0;
 }
 
-static int store_results(struct run *r, int exit_status, double recorder_seconds, struct error *err)
+static int store_results(struct run *r, int exit_status, struct error *err)
 {
     struct collect_result *result = r->result;
     const struct reduce_totals *t = reduce_totals(r->reducer);
@@ -66,6 +66,8 @@ static int store_results(struct run *r, int exit_status, double recorder_seconds
      * knows not to be overhead (system calls). In full mode there is nothing to compare with. */
     result->overhead_percent = !r->full && target > added ? 100 * added / (target - added) : NAN;
     result->cpu_seconds = target;
+    /* Until now: the names of functions and lines may take as long as all that was recorded (cc1plus). */
+    double recorder_seconds = (double)(clock_ns(CLOCK_PROCESS_CPUTIME_ID) - r->recorder_before_ns) * 1e-9;
     double program_seconds = r->full ? target : target - added;
     result->recorder_overhead_percent = program_seconds > 0 ? 100 * recorder_seconds / program_seconds : NAN;
 
@@ -204,7 +206,7 @@ static void name_code(struct run *r)
         run_warn(r->result, "functions and lines were not named: %s", err.text);
 }
 
-void run_finish(struct run *r, int exit_status, double recorder_seconds)
+void run_finish(struct run *r, int exit_status)
 {
     struct collect_result *result = r->result;
     struct error err = {""};
@@ -263,7 +265,7 @@ void run_finish(struct run *r, int exit_status, double recorder_seconds)
         run_warn(result, "recording ended early: %s", trouble->text);
     }
     /* Attempted in any case: if only memory was short, the file can still be written. */
-    int status = store_results(r, exit_status, recorder_seconds, &err);
+    int status = store_results(r, exit_status, &err);
     if (profile_close(r->profile, trouble == NULL && status >= 0, status >= 0 ? &err : NULL) < 0)
         status = -EIO;
     if (status < 0 && trouble == NULL)

@@ -13,10 +13,12 @@
 /* Shares from which on a note is printed. */
 #define MANY_CENSORED 0.5
 #define MANY_UNWATCHED 0.1
-/* Part of the CPU time, and standard errors of the number of bursts, below which part of the program was
- * systematically not sampled. */
+/* Part of the CPU time, and standard errors of the time that bursts represent, below which part of the
+ * program was systematically not sampled; and CPU time of a process, without that part, that is usually
+ * sampled. */
 #define LITTLE_SAMPLED 0.7
 #define SAMPLED_ERRORS 2.
+#define SHORT_PROCESS_SECONDS 0.02
 #define LARGE_CLOCK_ERROR 0.2 /* up to this, curves are as good as with an exact clock (docs/accuracy.md) */
 
 static double part(size_t some, size_t all)
@@ -24,14 +26,16 @@ static double part(size_t some, size_t all)
     return all > 0 ? (double)some / (double)all : 0;
 }
 
-/* Bursts are placed at random: together they represent all CPU time, up to the randomness of a few gaps. */
-static int little_sampled(const struct analysis_curve *curve)
+/* Bursts are placed at random: together they represent all CPU time, up to the randomness of a few gaps. In
+ * short processes there are fewer. */
+static int many_short_processes(const struct analysis_curve *curve)
 {
-    if (isnan(curve->user_seconds) || curve->user_seconds <= 0 || curve->bursts == 0)
+    if (isnan(curve->user_seconds) || curve->bursts == 0)
         return 0;
-    double gap = curve->sampled_seconds / (double)curve->bursts, expected = curve->user_seconds / gap;
+    double missing = curve->user_seconds - curve->sampled_seconds;
     return curve->sampled_seconds < LITTLE_SAMPLED * curve->user_seconds &&
-           (double)curve->bursts < expected - SAMPLED_ERRORS * sqrt(expected);
+           missing > SAMPLED_ERRORS * curve->sampled_error &&
+           missing < SHORT_PROCESS_SECONDS * (double)curve->processes;
 }
 
 void report_curve_notes(FILE *out, const struct analysis_curve *curve, const char *lead, int verbose)
@@ -49,7 +53,7 @@ void report_curve_notes(FILE *out, const struct analysis_curve *curve, const cha
     else
         fprintf(out, "%sbursts may have missed parts of the run shorter than about %.*f%% of its time\n",
                 lead, unseen < 1 ? 1 : 0, unseen);
-    if (little_sampled(curve))
+    if (many_short_processes(curve))
         fprintf(
             out,
             "%sthe bursts represent %.2f of %.2f s of CPU time: the rest was spent in processes of about a "

@@ -27,20 +27,18 @@ static uint64_t counter_of(const struct analysis_summary *s, const char *name)
 
 /* Counters that remain 0 in an undisturbed run, and what they mean otherwise. */
 static const struct {
-    const char *name, *meaning;
-    double least_share; /* share of all triggers from which on it is reported; 0: always */
+    const char *name, *what, *meaning; /* what: of one */
+    double least_share;                /* of all triggers from which on it is reported; 0: always */
 } trouble_counters[] = {
-    {"skipped_buffer",
-     "triggers ignored, as the recorder had no free buffer: record with a smaller --overhead", 0.02},
-    {"skipped_code", "triggers ignored, in code that cannot be translated", 0.02},
-    {"skipped_busy", "triggers ignored, at moments when a burst could not begin safely", 0.05},
-    {"skipped_gs", "triggers ignored, in threads that use the GS register themselves", 0},
-    {"flushes",
-     "times that all translated code was discarded, as code was mapped or unmapped or the code cache was "
-     "full",
-     0},
-    {"lost_buffers", "buffers of references lost", 0},
-    {"bad_records", "invalid records, ignored", 0},
+    {"skipped_buffer", "trigger",
+     " ignored, as the recorder had no free buffer: record with a smaller --overhead", 0.02},
+    {"skipped_code", "trigger", " ignored, in code that cannot be translated", 0.02},
+    {"skipped_busy", "trigger", " ignored, at moments when a burst could not begin safely", 0.05},
+    {"skipped_gs", "trigger", " ignored, in threads that use the GS register themselves", 0},
+    {"flushes", "time",
+     " that all translated code was discarded, as code was mapped or unmapped or the code cache was full", 0},
+    {"lost_buffers", "buffer", " of references lost", 0},
+    {"bad_records", "invalid record", ", ignored", 0},
 };
 
 static void put_troubles(FILE *out, const struct analysis_summary *s)
@@ -49,7 +47,8 @@ static void put_troubles(FILE *out, const struct analysis_summary *s)
     for (size_t i = 0; i < sizeof trouble_counters / sizeof trouble_counters[0]; i++) {
         uint64_t value = counter_of(s, trouble_counters[i].name);
         if (value > 0 && (double)value >= trouble_counters[i].least_share * triggers)
-            fprintf(out, "  note        %" PRIu64 " %s\n", value, trouble_counters[i].meaning);
+            fprintf(out, "  note        %" PRIu64 " %s%s%s\n", value, trouble_counters[i].what,
+                    value == 1 ? "" : "s", trouble_counters[i].meaning);
     }
     if (counter_of(s, "disabled"))
         fputs("  note        profiling was disabled in at least one process\n", out);
@@ -88,17 +87,34 @@ static void put_clock(FILE *out, const struct analysis_summary *s)
                 report_is_utf8() ? "±" : "+-", 100 * s->clock_error);
 }
 
+/*
+ * CPU time of the program itself, and what profiling added to it: within the program's processes, and the
+ * recorder's. 0 if that is not known.
+ */
+static int find_added(const struct analysis_summary *s, double *seconds, double *added)
+{
+    if (isnan(s->overhead_percent) || isnan(s->cpu_seconds))
+        return 0;
+    *seconds = s->cpu_seconds / (1 + s->overhead_percent / 100);
+    *added = s->cpu_seconds - *seconds;
+    if (!isnan(s->recorder_cpu_seconds))
+        *added += s->recorder_cpu_seconds;
+    return 1;
+}
+
 static void put_overhead(FILE *out, const struct analysis_summary *s, int with_allowance)
 {
     const char *included = with_allowance ? "cold caches after bursts and the allowance included"
                                           : "cold caches after bursts included";
-    double seconds = s->cpu_seconds / (1 + s->overhead_percent / 100); /* of the program itself */
-    if (isnan(s->overhead_percent))
+    double seconds, added;
+    if (!find_added(s, &seconds, &added))
         return;
     if (seconds < REPORT_PERCENT_SECONDS)
-        fprintf(out, "  overhead    %.1f ms of CPU time, %s\n", 1e3 * (s->cpu_seconds - seconds), included);
+        fprintf(out, "  overhead    %.1f ms of CPU time, %s\n", 1e3 * added, included);
     else
-        fprintf(out, "  overhead    %.2f%% of CPU time, %s\n", s->overhead_percent, included);
+        fprintf(out, "  overhead    %.2f%% of CPU time, %s\n", 100 * added / seconds, included);
+    if (!isnan(s->recorder_cpu_seconds))
+        fprintf(out, "  recorder    %.1f ms of these\n", 1e3 * s->recorder_cpu_seconds);
 }
 
 static void put_ends(FILE *out, const struct analysis_summary *s)
@@ -263,6 +279,10 @@ static void put_recorded(FILE *out, const struct analysis_summary *s, const stru
                 curve->windows, curve->windows == 1 ? "" : "s");
         return;
     }
+    if (s->references == 0) {
+        fprintf(out, "no references; %zu process%s\n", s->processes, processes);
+        return;
+    }
     if (!isnan(s->references)) {
         fputs(report_count(s->references, count), out);
         fputs(" references: ", out);
@@ -283,19 +303,19 @@ static void put_recorded(FILE *out, const struct analysis_summary *s, const stru
 
 static void put_time(FILE *out, const struct analysis_summary *s)
 {
-    double seconds = s->cpu_seconds / (1 + s->overhead_percent / 100); /* of the program itself */
-    int timed = !isnan(s->cpu_seconds) && !isnan(s->wall_seconds), costs = !isnan(s->overhead_percent);
+    double seconds, added;
+    int timed = !isnan(s->cpu_seconds) && !isnan(s->wall_seconds), costs = find_added(s, &seconds, &added);
     if (!timed && !costs)
         return;
     fputs("  time        ", out);
     if (timed)
         fprintf(out, "%.3f s CPU, %.3f s elapsed%s", s->cpu_seconds, s->wall_seconds, costs ? "; " : "");
     if (costs && seconds < REPORT_PERCENT_SECONDS)
-        fprintf(out, "profiling added %.1f ms", 1e3 * (s->cpu_seconds - seconds));
-    else if (costs && timed)
-        fprintf(out, "profiling added %.2f s (%.2f%%)", s->cpu_seconds - seconds, s->overhead_percent);
+        fprintf(out, "profiling added %.1f ms", 1e3 * added);
     else if (costs)
-        fprintf(out, "profiling added %.2f%%", s->overhead_percent);
+        fprintf(out, "profiling added %.2f s (%.2f%%)", added, 100 * added / seconds);
+    if (costs && !isnan(s->recorder_cpu_seconds))
+        fputs(", recorder included", out);
     putc('\n', out);
 }
 
@@ -350,7 +370,7 @@ struct field {
 };
 
 /* In the order of both formats; append new ones. */
-#define FIELDS 19
+#define FIELDS 20
 static void list_fields(const struct analysis_summary *s, struct field fields[FIELDS])
 {
     const struct field list[FIELDS] = {
@@ -373,6 +393,7 @@ static void list_fields(const struct analysis_summary *s, struct field fields[FI
         {"start_cpu_seconds", NULL, s->start_cpu_seconds},
         {"missed_percent", NULL, s->missed_percent},
         {"missed", s->missed, 0},
+        {"recorder_cpu_seconds", NULL, s->recorder_cpu_seconds},
     };
     memcpy(fields, list, sizeof list);
 }

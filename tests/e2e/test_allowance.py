@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The allowance: every reference is recorded at first, bursts follow, and the curve is one of both."""
 import json
+import os
 import sqlite3
+import subprocess
 import time
 
 import pytest
@@ -32,6 +34,16 @@ def test_a_short_run_is_exact(cachegram, built, record):
     assert reported["mode"] == "full"
     assert all(p["ci_low"] == p["miss_ratio"] == p["ci_high"] for p in points.values())
     assert b"exact" in run([cachegram, "report", db]).out
+
+
+def test_the_recorder_is_all_charged(cachegram, tmp_path):
+    """Also for what it does after the program's end: functions and lines are named, which may take half of its time."""
+    argv = [cachegram, "record", "-o", tmp_path / "p.db", "--", "/usr/bin/python3", "-c", "pass"]
+    with open(os.devnull, "wb") as null:
+        _, status, usage = os.wait4(subprocess.Popen(list(map(str, argv)), stderr=null).pid, 0)
+    keys = run_keys(tmp_path / "p.db")
+    recorder = usage.ru_utime + usage.ru_stime - float(keys["cpu_seconds"])  # the program was waited for
+    assert status == 0 and 0.8 * recorder < float(keys["recorder_cpu_seconds"]) <= 1.05 * recorder
 
 
 def test_bursts_follow(cachegram, built, record):

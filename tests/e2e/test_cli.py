@@ -88,7 +88,7 @@ def full(tmp_path):
 @pytest.fixture
 def burst(tmp_path):
     path = tmp_path / "burst.db"
-    db = make(path, "burst", warning="first\nsecond", overhead_percent=1.25, exit_status=3)
+    db = make(path, "burst", warning="first\nsecond", cpu_seconds=8.1, wall_seconds=9, overhead_percent=1.25, exit_status=3)
     for i in range(1, 21):
         db.execute("INSERT INTO burst(id, process, tid, refs, loads, stores, end_code, end_reason, weight) "
                    "VALUES(?,1,?,1000,600,400,1,'full',1)", (i, 100 + i % 2))
@@ -96,7 +96,7 @@ def burst(tmp_path):
         put(db, i, "reuse", {0: 700, 60 + i: 200})
         put(db, i, "first", {k: 1 for k in range(100)})
         put(db, i, "age", {k: 1 for k in range(100)})
-    db.execute("INSERT INTO counter VALUES(1, 'triggers', 100), (1, 'skipped_code', 50)")
+    db.execute("INSERT INTO counter VALUES(1, 'triggers', 100), (1, 'skipped_code', 50), (1, 'lost_buffers', 1)")
     db.commit()
     db.close()
     return path
@@ -205,7 +205,7 @@ def test_ascii_where_the_locale_has_nothing_else(command, burst):
 
 def test_report(burst):
     text, verbose = cachegram("report", burst).stdout, cachegram("report", "-v", burst).stdout
-    for part in ("true", "first\n", "second\n", "1.25%", "50 triggers ignored", "exit        3"):
+    for part in ("true", "first\n", "second\n", "1.25%", "50 triggers ignored", "1 buffer of references", "exit        3"):
         assert part in text and part in verbose
     for part in ("started", "20 in 2 threads", "100% at full length"):
         assert part not in text and part in verbose
@@ -223,6 +223,17 @@ def test_report(burst):
         assert size > 64 << 20 or f"▲L{i + 1}" in text
     rows = dict(csv.reader(io.StringIO(cachegram("report", burst, "--format", "csv").stdout)))
     assert rows["warning"] == "first\nsecond" and rows["end.full"] == "20"
+
+
+def test_report_adds_the_recorder(burst):
+    """What profiling added is in two processes, the program's own and the recorder."""
+    assert "; profiling added 0.10 s (1.25%)\n" in cachegram("report", burst).stdout
+    with sqlite3.connect(burst) as db:
+        db.execute("INSERT INTO run VALUES('recorder_cpu_seconds', 0.3)")
+    assert "; profiling added 0.40 s (5.00%), recorder included\n" in cachegram("report", burst).stdout
+    verbose = cachegram("report", "-v", burst).stdout
+    assert "overhead    5.00% of CPU time, " in verbose and "recorder    300.0 ms of these" in verbose
+    assert json.loads(cachegram("report", burst, "--format", "json").stdout)["recorder_cpu_seconds"] == 0.3
 
 
 def test_report_answers_first(tmp_path):

@@ -45,6 +45,7 @@ def test_unprofiled_command_is_reported_once(record, cachegram, spin):
     result, db = record(BURST, spin["static"].split())
     assert b"is statically linked" in result.summary and b"CPU time were" not in result.summary
     assert b"too short" not in run([cachegram, "mrc", db]).err
+    assert b"  recorded    no references; 0 processes\n" in run([cachegram, "report", db]).out
 
 
 READING = ["mrc {}", "hotspots {}", "causes {}", "annotate {} main", "timeline {}", "phases {}", "corun {}", "place {}",
