@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Templates, records, modules and copies of stacks as a target may have overwritten them: whatever the bytes,
- * the decoder's calls and returns are in order, and each path ends at the root.
+ * the decoder's repeats, calls and returns are in order, and each path ends at the root.
  *
  * The input: a struct head, then templates and records share the rest.
  */
@@ -46,9 +46,14 @@ static void ignore(void *ctx, uint32_t site, uint64_t touches)
 static int take(void *ctx, const uint64_t *lines, size_t n)
 {
     const struct sink *s = ctx;
-    size_t nturns;
+    size_t nturns, nrepeats;
     const struct decode_turn *turns = decoder_turns(s->decoder, &nturns);
-    (void)lines;
+    const struct stackdist_repeat *r = decoder_repeats(s->decoder, &nrepeats);
+    for (size_t i = 0; i < nrepeats; i++)
+        if (r[i].at > n || r[i].lines < 1 || r[i].lines > 2 || r[i].at < r[i].lines ||
+            (i > 0 && r[i].at <= r[i - 1].at) ||
+            (r[i].lines == 2 && lines[r[i].at - 1] == lines[r[i].at - 2]))
+            abort();
     for (size_t i = 0; i < nturns; i++)
         if (turns[i].at > n || (i > 0 && turns[i].at < turns[i - 1].at))
             abort();
@@ -98,6 +103,10 @@ static void decode(const struct head *head, const uint64_t *words, size_t nwords
         abort();
     decoder_note_sites(s.decoder, &sites);
     for (size_t i = 0; i < BUFFERS; i++) {
+        if (decoder_strings(s.decoder, head->buffer[i].full % 4 / 2   ? DECODE_STRINGS_REPEAT
+                                       : head->buffer[i].full % 8 / 4 ? DECODE_STRINGS_LINES
+                                                                      : DECODE_STRINGS_ALL) < 0)
+            abort();
         const struct wire_desc desc = {.tid = head->buffer[i].tid % 3,
                                        .burst = head->buffer[i].burst % 3,
                                        .pc = head->buffer[i].pc,
