@@ -19,6 +19,7 @@
 #include "agent/watch/call-notes.c"
 #include "agent/watch/pages.c"
 #include "agent/watch/call-tracker.c"
+#include "base/random.h"
 
 #define THREADS 3u
 #define PAGES 8u
@@ -509,12 +510,10 @@ struct twin {
     int is_old[THREADS];     /* its call began before the last pause */
 };
 
-/* A linear congruential generator. */
 static unsigned below(unsigned n)
 {
-    static uint64_t seed = 5;
-    seed = seed * UINT64_C(6364136223846793005) + 1442695040888963407u;
-    return (unsigned)(seed >> 33) % n;
+    static struct random_state random = {{1, 2, 3, 4}};
+    return (unsigned)random_below(&random, n);
 }
 
 static int is_any_unknown(const struct twin *twin)

@@ -9,18 +9,12 @@
 #include <cmocka.h>
 
 #include "base/random.h"
-/* The agent has a name of its own for random numbers. */
-#define random_next agent_random_next
+/* The agent is no library that could be linked. */
 #include "agent/threads/phases.c"
 
 #define TICK_NS UINT64_C(2000000)
 #define GAP_NS UINT64_C(40000000)
 #define CODES 20u
-
-uint64_t random_next(uint64_t *state)
-{
-    return random_splitmix64(state);
-}
 
 static struct thread *new_thread(uint64_t seed)
 {

@@ -33,6 +33,7 @@
 #include "agent/sys/sys.h"
 #include "agent/thread.h"
 #include "agent/translator/translator.h"
+#include "base/random.h"
 
 static int supported;
 static uint64_t start_ns, start_ticks; /* at the start of the process */
@@ -177,7 +178,7 @@ static void plan_burst(struct thread *t, uint64_t total)
         c->gap_refs = COUNT_RATE_REFS + 1;
         c->burst_at = c->stratum_end + c->gap_refs;
     } else {
-        c->burst_at = c->stratum_end + random_next(&t->timing.random) % c->gap_refs;
+        c->burst_at = c->stratum_end + random_splitmix64(&t->timing.random) % c->gap_refs;
     }
     c->stratum_end += c->gap_refs;
 }
@@ -289,7 +290,7 @@ void count_marked(struct thread *t)
         c->refs_to_burst -= c->refs_to_burst < COUNT_MARK_REFS ? c->refs_to_burst : COUNT_MARK_REFS;
     else if (c->part == 1 && c->part_ns >= COUNT_TIMED_NS && !count_always()) {
         c->approach = APPROACH_RUNS;
-        c->refs_to_burst = 1 + random_next(&t->timing.random) % COUNT_NEAR_REFS;
+        c->refs_to_burst = 1 + random_splitmix64(&t->timing.random) % COUNT_NEAR_REFS;
     }
     if (count_always() || (c->approach && !c->refs_to_burst)) { /* the burst begins at the next block */
         c->approach = APPROACH_OVER;

@@ -25,6 +25,7 @@
 #include "agent/sys/session.h"
 #include "agent/sys/sys.h"
 #include "agent/threads/threads.h"
+#include "base/random.h"
 
 #define EARLY_BYTES 2048u
 #define RETRY_BYTES 65536 /* while nothing is reported */
@@ -203,7 +204,7 @@ static int is_reporting(void)
  * powers of two, which makes the mean 1.5 octaves. */
 static int64_t draw(uint64_t mean)
 {
-    uint64_t u = random_next(&local.state) | 1;
+    uint64_t u = random_splitmix64(&local.state) | 1;
     unsigned k = 63u - (unsigned)__builtin_clzll(u);
     uint64_t fraction = ((u << (63 - k)) << 1) >> 44, octaves = ((uint64_t)(64 - k) << 20) - fraction;
     return (int64_t)((mean * octaves / 3 * 2) >> 20);

@@ -13,7 +13,6 @@
 #include "agent/signals/signals.h"
 #include "agent/sys/session.h"
 #include "agent/sys/sys.h"
-#include "agent/tunables.h"
 
 struct go {
     unsigned long long loaded; /* modules ever loaded, at the last search */

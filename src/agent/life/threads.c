@@ -14,6 +14,7 @@
 #include "agent/thread.h"
 #include "agent/threads/threads.h"
 #include "agent/watch/watch.h"
+#include "base/random.h"
 
 static pthread_key_t exit_key;
 static int has_key;
@@ -61,7 +62,7 @@ int thread_attach(struct thread *t)
     memset(t->generated.strings, 0, sizeof t->generated.strings);
     t->timing.random = session->seed ^ (uint64_t)__atomic_add_fetch(&thread_number, 1, __ATOMIC_RELAXED)
                                            << 32;
-    random_next(&t->timing.random);
+    random_splitmix64(&t->timing.random);
     stack_t before;
     sys2(SYS_sigaltstack, 0, &before);
     t->signals.app_altstack = before.ss_sp == t->signal_stack ? (stack_t){.ss_flags = SS_DISABLE} : before;

@@ -22,6 +22,7 @@
 #include "agent/threads/threads.h"
 #include "agent/translator/translator.h"
 #include "agent/watch/watch.h"
+#include "base/random.h"
 
 /* Through the descriptor if there is one; a forked child has none. */
 static uint8_t *map_slot(int fd, uint32_t i)
@@ -38,7 +39,7 @@ static void describe_process(void)
     long n = sys3(SYS_readlink, "/proc/self/exe", proc->exe, sizeof proc->exe - 1);
     proc->exe[n > 0 ? n : 0] = 0;
     uint64_t state = proc->start_ns ^ (uint64_t)process_id << 40 ^ session->seed;
-    proc->cookie = random_next(&state);
+    proc->cookie = random_splitmix64(&state);
     proc->mapped_at = (uint64_t)proc;
     __atomic_store_n(&proc->pid, process_id, __ATOMIC_RELEASE);
 }

@@ -49,13 +49,15 @@ uint64_t signals_hidden(const struct thread *t, uint64_t mask)
     return level < 0 ? 0 : t->signals.masks[level].hidden;
 }
 
-uint64_t signals_changed_mask(int how, uint64_t before, uint64_t mask)
+/* The mask that sigprocmask would make of `before`. */
+static uint64_t changed_mask(int how, uint64_t before, uint64_t mask)
 {
     uint64_t after = how == SIG_BLOCK ? before | mask : how == SIG_UNBLOCK ? before & ~mask : mask;
     return after & ~(SIGNAL_BIT(SIGKILL) | SIGNAL_BIT(SIGSTOP));
 }
 
-uint64_t signals_effective(int how, uint64_t mask)
+/* The part of a requested mask that is really set. */
+static uint64_t effective_mask(int how, uint64_t mask)
 {
     return how == SIG_UNBLOCK ? mask : mask & ~never_blocked();
 }
@@ -84,12 +86,12 @@ uint64_t signals_hide_in_handler(struct thread *t, uint64_t hide, uint64_t befor
     return after;
 }
 
-void signals_note_mask(struct thread *t, int how, uint64_t mask, uint64_t before)
+/* Notes the rest once that is done. before: the previous kernel mask. */
+static void note_mask(struct thread *t, int how, uint64_t mask, uint64_t before)
 {
     int level = level_at(t, before);
-    note_at(t, level < 0 ? 0 : level,
-            signals_changed_mask(how, signals_hidden(t, before), mask & never_blocked()),
-            signals_changed_mask(how, before, signals_effective(how, mask)));
+    note_at(t, level < 0 ? 0 : level, changed_mask(how, signals_hidden(t, before), mask & never_blocked()),
+            changed_mask(how, before, effective_mask(how, mask)));
 }
 
 void signals_adopt_mask(struct thread *t, uint64_t hidden)
@@ -181,10 +183,10 @@ long signals_mask_in(struct thread *t, uint64_t *mask, int hides, const uint64_t
         return ret;
     /* What is really blocked, as in the target's handler of such a signal, stays so: contexts that it saved
      * there say the same, and may be restored where the agent does not see it. */
-    uint64_t effective = signals_effective(how, set) | (how == SIG_SETMASK ? before & set : 0);
-    *mask = signals_changed_mask(how, before, hides ? effective : set);
+    uint64_t effective = effective_mask(how, set) | (how == SIG_SETMASK ? before & set : 0);
+    *mask = changed_mask(how, before, hides ? effective : set);
     if (hides)
-        signals_note_mask(t, how, set, before);
+        note_mask(t, how, set, before);
     return ret;
 }
 
@@ -204,8 +206,8 @@ long signals_mask_call(struct thread *t, const uint64_t *args)
     long ret = read_mask(args, &set);
     if (!ret) {
         ret = write_mask(args, before | signals_hidden(t, before));
-        signals_note_mask(t, how, set, before);
-        after = signals_changed_mask(how, before, signals_effective(how, set));
+        note_mask(t, how, set, before);
+        after = changed_mask(how, before, effective_mask(how, set));
     }
     t->signals.mask_asked = after;
     sys4(SYS_rt_sigprocmask, SIG_SETMASK, &t->signals.mask_asked, NULL, 8);

@@ -73,10 +73,8 @@ int signals_any_held(void);                                          /* of any t
 void signals_resend_held(struct thread *t); /* SIGSEGV and SIGBUS must be blocked, or they arrive at once */
 /*
  * Some signals are never really blocked (hidden). signals_hidden: those that the target believes are blocked,
- * where the kernel's mask is `mask`. signals_effective: the part of a requested mask that is really set.
- * signals_note_mask: notes the rest once that is done (before: the previous kernel mask).
- * signals_note_hidden: notes more signals as hidden, where the kernel's mask changes from before to after.
- * signals_changed_mask: the mask that sigprocmask would make of `before`.
+ * where the kernel's mask is `mask`. signals_note_hidden: notes more of them, where the kernel's mask changes
+ * from before to after.
  */
 uint64_t signals_hidden(const struct thread *t, uint64_t mask);
 /* At the start of a program: unblocks those that its parent, or the program before, has blocked, and notes
@@ -88,10 +86,7 @@ void signals_inherit_mask(struct thread *t, const struct thread *creator);
 /* A handler is about to run with `mask`, and `before` when it has ended. Returns the mask without the signals
  * to hide, and notes those as hidden until the handler ends. */
 uint64_t signals_hide_in_handler(struct thread *t, uint64_t hide, uint64_t before, uint64_t mask);
-uint64_t signals_effective(int how, uint64_t mask);
 void signals_note_hidden(struct thread *t, uint64_t also, uint64_t before, uint64_t after);
-void signals_note_mask(struct thread *t, int how, uint64_t mask, uint64_t before);
-uint64_t signals_changed_mask(int how, uint64_t before, uint64_t mask);
 /* safe_copy may fault, and the kernel kills for a fault whose signal is blocked, as it is in a handler with a
  * full mask. signals_unblock_faults: returns which to pass to signals_block_faults after the copy. t is the
  * calling thread; NULL: not followed. */

@@ -50,8 +50,5 @@ static inline void count_add(uint64_t *counter, uint64_t n)
     __atomic_fetch_add(counter, n, __ATOMIC_RELAXED);
 }
 
-/* The next number of a splitmix64 generator with that state. */
-uint64_t random_next(uint64_t *state);
-
 #pragma GCC visibility pop
 #endif

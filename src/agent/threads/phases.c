@@ -21,6 +21,7 @@
 #include <string.h>
 #include "agent/sys/session.h"
 #include "agent/thread.h"
+#include "base/random.h"
 
 static uint32_t square_root(uint32_t x)
 {
@@ -93,7 +94,7 @@ static uint32_t classify(struct phase_state *s)
 static void plan_in(struct thread *t, uint64_t begin, uint64_t gap, uint64_t skipped)
 {
     t->timing.stratum_ns = begin + skipped;
-    t->timing.planned_ns = t->timing.stratum_ns + random_next(&t->timing.random) % gap;
+    t->timing.planned_ns = t->timing.stratum_ns + random_splitmix64(&t->timing.random) % gap;
 }
 
 void phases_plan_next(struct thread *t, uint64_t from, uint64_t gap)

@@ -11,6 +11,7 @@
 #include "agent/threads/phases.h"
 #include "agent/threads/threads.h"
 #include "agent/translator/translator.h"
+#include "base/random.h"
 
 void trigger_create_timer(struct thread *t)
 {
@@ -268,9 +269,9 @@ static void arm(struct thread *t, int skip)
     t->timing.exact = t->timing.was_counted || t->timing.is_first;
     /* A counting stretch that was cut short must not cost the burst: it begins a little later. */
     if (t->timing.was_counted)
-        at = now + AGAIN_NS + random_next(&t->timing.random) % AGAIN_NS;
+        at = now + AGAIN_NS + random_splitmix64(&t->timing.random) % AGAIN_NS;
     if (t->timing.is_first) { /* the first stratum is sampled, too */
-        at = now + random_next(&t->timing.random) % gap;
+        at = now + random_splitmix64(&t->timing.random) % gap;
         t->timing.stratum_ns = now;
         t->timing.is_first = 0;
     }

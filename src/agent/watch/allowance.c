@@ -10,6 +10,7 @@
 #include "agent/sys/sys.h"
 #include "agent/thread.h"
 #include "agent/watch/watch-internal.h"
+#include "base/random.h"
 
 static uint64_t spent_ns; /* since the last question */
 static uint64_t random_state;
@@ -26,7 +27,7 @@ static void censor_half(struct thread *t)
     if (!random_state)
         random_state = session->seed ^ process_id;
     for (unsigned i = 0; i < WIRE_MAX_WATCHES; i++)
-        if (is_pending(&watching()->watch[i]) && random_next(&random_state) & 1)
+        if (is_pending(&watching()->watch[i]) && random_splitmix64(&random_state) & 1)
             settle(&watching()->watch[i], WIRE_WATCH_CENSORED);
     for (unsigned i = 0; i < npages; i++)
         if (!page_is_pending(&pages[i]))

@@ -8,7 +8,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "base/error.h"
 #include "base/read-text.h"
 #include "collect/launch/launch.h"
 #include "collect/launch/process-time.h"

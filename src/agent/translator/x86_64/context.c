@@ -7,7 +7,6 @@
 #include "agent/thread.h"
 #include "agent/translator/translator.h"
 #include "agent/translator/x86_64/cache.h"
-#include "agent/translator/x86_64/count.h"
 #include "agent/translator/x86_64/dispatch.h"
 #include "agent/translator/x86_64/layout.h"
 

@@ -14,7 +14,6 @@
 #include "agent/translator/x86_64/landings.h"
 #include "agent/translator/x86_64/layout.h"
 #include "agent/translator/x86_64/source.h"
-#include "agent/translator/x86_64/translate.h"
 
 /* Limit for the references of one instruction. A gather has 16, few have more. */
 #define MOST_REFS_OF_ONE 64u

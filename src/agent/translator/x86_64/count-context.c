@@ -12,7 +12,6 @@
 #include "agent/translator/translator.h"
 #include "agent/translator/x86_64/count.h"
 #include "agent/translator/x86_64/landings.h"
-#include "agent/translator/x86_64/layout.h"
 #include "agent/translator/x86_64/xsave.h"
 
 /* Part of a register's bytes; they are in one component or in several. */
