@@ -206,6 +206,25 @@ static void name_code(struct run *r)
         run_warn(r->result, "functions and lines were not named: %s", err.text);
 }
 
+/* Processes that had the agent, but no place in the session. */
+static void warn_refused(struct run *r)
+{
+    const struct wire_session *map = r->session.map;
+    uint32_t refused = __atomic_load_n(&map->refused_slots, __ATOMIC_RELAXED);
+    if (__atomic_load_n(&map->attached, __ATOMIC_RELAXED) == 0)
+        run_warn(r->result, "the agent was never loaded into the program");
+    if (__atomic_load_n(&map->refused_pids, __ATOMIC_RELAXED) != 0)
+        run_warn(r->result, "what ran in another PID namespace (a sandbox or container) was not recorded: "
+                            "record inside it");
+    if (__atomic_load_n(&map->refused_roots, __ATOMIC_RELAXED) != 0)
+        run_warn(r->result, "what ran in another root directory (chroot or container) was not recorded: the "
+                            "agent's library cannot be opened there");
+    if (refused != 0)
+        run_warn(r->result,
+                 "%u processes were not recorded, as more than %u ran, or had just ended, at the same time",
+                 refused, COLLECT_SLOTS);
+}
+
 void run_finish(struct run *r, int exit_status)
 {
     struct collect_result *result = r->result;
@@ -214,20 +233,7 @@ void run_finish(struct run *r, int exit_status)
     static const char *const of_bursts[] = {"burst_refs", "budget_percent", "clock", "clock_error", "watch"};
 
     if (r->obstacle == NULL) {
-        uint32_t refused = __atomic_load_n(&r->session.map->refused_slots, __ATOMIC_RELAXED);
-        if (__atomic_load_n(&r->session.map->attached, __ATOMIC_RELAXED) == 0)
-            run_warn(result, "the agent was never loaded into the program");
-        if (__atomic_load_n(&r->session.map->refused_pids, __ATOMIC_RELAXED) != 0)
-            run_warn(result, "what ran in another PID namespace (a sandbox or container) was not recorded: "
-                             "record inside it");
-        if (__atomic_load_n(&r->session.map->refused_roots, __ATOMIC_RELAXED) != 0)
-            run_warn(result, "what ran in another root directory (chroot or container) was not recorded: the "
-                             "agent's library cannot be opened there");
-        if (refused != 0)
-            run_warn(
-                result,
-                "%u processes were not recorded, as more than %u ran, or had just ended, at the same time",
-                refused, COLLECT_SLOTS);
+        warn_refused(r);
     } else {
         run_warn(result, "not profiled: %s %s, so the agent cannot be loaded into it", r->options->argv[0],
                  r->obstacle);
