@@ -2,6 +2,7 @@
 /* watched-common.c - checks, counts and intervals shared by the models of bursts with watched lines. */
 #include <errno.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/random.h"
@@ -60,6 +61,38 @@ double watched_share(const struct curve_burst *burst)
 double watched_weight(const struct curve_burst *burst, const struct curve_watch *watch)
 {
     return watch->weight > 0 ? watch->weight : (double)burst->first.total / (double)burst->nwatches;
+}
+
+static int compare_seen(const void *a, const void *b)
+{
+    const struct watched_seen *x = a, *y = b;
+
+    if (x->distance != y->distance)
+        return x->distance < y->distance ? -1 : 1;
+    return x->censored - y->censored;
+}
+
+size_t watched_list(const struct curve_burst *bursts, size_t n, const double *distance,
+                    struct watched_seen *seen)
+{
+    size_t number = 0, used = 0;
+    for (size_t b = 0; b < n; b++) {
+        double share = watched_share(&bursts[b]);
+        for (size_t i = 0; i < bursts[b].nwatches; i++, number++) {
+            const struct curve_watch *watch = &bursts[b].watches[i];
+            if (share > 0)
+                seen[used++] = (struct watched_seen){
+                    .position = watch->position,
+                    .distance = distance[number],
+                    .weight = share * watched_weight(&bursts[b], watch),
+                    .number = number,
+                    .burst = (uint32_t)b,
+                    .censored = watch->outcome == CURVE_CENSORED,
+                };
+        }
+    }
+    qsort(seen, used, sizeof *seen, compare_seen);
+    return used;
 }
 
 void watched_counts(const struct curve_burst *burst, struct growth_counts *counts)

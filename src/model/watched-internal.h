@@ -15,12 +15,24 @@
  */
 #define WATCHED_MIN 10u
 
+/* A watched line, as estimates use it. */
+struct watched_seen {
+    double position, distance, weight;
+    size_t number; /* of the watch, in the order of bursts and their watches */
+    uint32_t burst;
+    int censored;
+};
+
 /* Checks all bursts. *followed: whether there are both weights and watched lines. 0 or -EINVAL. */
 int watched_check(const struct curve_burst *bursts, size_t n, int *followed, struct error *err);
 /* Weight of one reference of the burst; 0 for a burst without references. */
 double watched_share(const struct curve_burst *burst);
 /* Survivors that the watched line represents. */
 double watched_weight(const struct curve_burst *burst, const struct curve_watch *watch);
+/* Fills seen[] with the watched lines of all bursts that have a weight, by distance, and returns their
+ * number; at the same distance, reused before censored. distance: of watched_distances. */
+size_t watched_list(const struct curve_burst *bursts, size_t n, const double *distance,
+                    struct watched_seen *seen);
 /* Reuse distances of a burst, in references: inside it, and of its survivors. */
 void watched_counts(const struct curve_burst *burst, struct growth_counts *counts);
 /*

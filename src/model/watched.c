@@ -34,16 +34,8 @@
 #include "base/random.h"
 #include "model/watched-internal.h"
 
-/* A watched line, as the estimate uses it. */
-struct seen {
-    double position, distance, weight;
-    size_t number; /* of the watch, in the order of bursts and their watches */
-    uint32_t burst;
-    int censored;
-};
-
 struct work {
-    struct seen *seen; /* by distance; at the same distance, reused before censored */
+    struct watched_seen *seen; /* of watched_list */
     size_t nseen;
     size_t nbursts;
     double *share;   /* of each burst: weight of one reference */
@@ -60,15 +52,6 @@ struct work {
     double *decided;          /* scratch, of each burst: weight of its lines with a known outcome */
     uint32_t *left;           /* scratch, of each burst: its lines at risk */
 };
-
-static int compare_seen(const void *a, const void *b)
-{
-    const struct seen *x = a, *y = b;
-
-    if (x->distance != y->distance)
-        return x->distance < y->distance ? -1 : 1;
-    return x->censored - y->censored;
-}
 
 static void work_free(struct work *w)
 {
@@ -145,27 +128,6 @@ static void add_bursts(struct work *w, const struct curve_burst *bursts, unsigne
     }
 }
 
-static void add_watches(struct work *w, const struct curve_burst *bursts, const double *distance)
-{
-    size_t number = 0;
-    for (size_t b = 0; b < w->nbursts; b++) {
-        const struct curve_burst *burst = &bursts[b];
-        for (size_t i = 0; i < burst->nwatches; i++, distance++, number++) {
-            if (w->share[b] <= 0)
-                continue;
-            w->seen[w->nseen++] = (struct seen){
-                .position = burst->watches[i].position,
-                .distance = *distance,
-                .weight = w->share[b] * watched_weight(burst, &burst->watches[i]),
-                .number = number,
-                .burst = (uint32_t)b,
-                .censored = burst->watches[i].outcome == CURVE_CENSORED,
-            };
-        }
-    }
-    qsort(w->seen, w->nseen, sizeof *w->seen, compare_seen);
-}
-
 struct estimate {
     double far;       /* share of the survivors of smaller depth than `lines` that reach it */
     int all_censored; /* nearly all lines that reached the largest observed distance were censored there */
@@ -190,7 +152,7 @@ static struct estimate estimate_far(struct work *w, double lines)
 
     memset(w->left, 0, w->nbursts * sizeof *w->left);
     for (size_t i = 0; i < w->nseen; i++) {
-        const struct seen *seen = &w->seen[i];
+        const struct watched_seen *seen = &w->seen[i];
         if (seen->position >= lines || w->times[seen->burst] == 0)
             continue;
         risk += seen->weight * w->times[seen->burst];
@@ -200,7 +162,7 @@ static struct estimate estimate_far(struct work *w, double lines)
     }
     double all = risk, done = -1, least = 1e-9 * risk; /* below it, the weight at risk is a rounding error */
     for (size_t i = 0; i < w->nseen && w->seen[i].distance < lines; i++) {
-        const struct seen *seen = &w->seen[i];
+        const struct watched_seen *seen = &w->seen[i];
         if (seen->position >= lines || w->times[seen->burst] == 0)
             continue;
         double weight = seen->weight * w->times[seen->burst];
@@ -225,7 +187,7 @@ static double deciding_bursts(struct work *w, double lines)
 {
     memset(w->decided, 0, w->nbursts * sizeof *w->decided);
     for (size_t i = 0; i < w->nseen; i++) {
-        const struct seen *seen = &w->seen[i];
+        const struct watched_seen *seen = &w->seen[i];
         if (seen->position < lines && (!seen->censored || seen->distance >= lines))
             w->decided[seen->burst] += seen->weight;
     }
@@ -353,7 +315,7 @@ int curve_watched(const struct curve_burst *bursts, size_t nbursts, unsigned lin
         code = watched_distances(bursts, nbursts, w->followed, err);
     }
     if (w && code == 0) {
-        add_watches(w, bursts, w->followed);
+        w->nseen = watched_list(bursts, nbursts, w->followed, w->seen);
         code = estimate_all(w, line_bytes, seed, points, n);
     }
     work_free(w);
@@ -369,7 +331,7 @@ static void find_missed(const struct work *w, double lines, double *missed)
         risk += w->seen[i].position < lines ? w->seen[i].weight : 0;
     double least = 1e-9 * risk;
     for (size_t i = 0; i < w->nseen; i++) {
-        const struct seen *seen = &w->seen[i];
+        const struct watched_seen *seen = &w->seen[i];
         if (seen->position >= lines)
             continue;
         if (!seen->censored) {
@@ -408,7 +370,6 @@ int curve_watched_far(const struct curve_burst *bursts, size_t nbursts, const do
 {
     const struct curve_point point = {.size_bytes = size_bytes};
     int code = model_check_points(&point, 1, line_bytes, err);
-    size_t watches = 0;
 
     *far = (struct curve_far){NAN, 0, 1};
     if (code < 0 || !distances)
@@ -416,13 +377,9 @@ int curve_watched_far(const struct curve_burst *bursts, size_t nbursts, const do
     struct work *w = work_new(bursts, nbursts, 1);
     if (!w)
         return error_set(err, -ENOMEM, "out of memory for the curve of %zu watched bursts", nbursts);
-    for (size_t b = 0; b < nbursts; b++)
-        watches += bursts[b].nwatches;
-    if (watches > 0)
-        memcpy(w->followed, distances, watches * sizeof *distances);
     add_bursts(w, bursts, line_bytes, &point, 1);
     double lines = model_lines(&point, line_bytes);
-    add_watches(w, bursts, w->followed);
+    w->nseen = watched_list(bursts, nbursts, distances, w->seen);
     for (size_t b = 0; b < nbursts; b++)
         w->times[b] = 1;
     struct estimate e = estimate_far(w, lines);
@@ -500,7 +457,7 @@ int curve_watched_each(const struct curve_burst *bursts, const uint32_t *group, 
                         : curve_bursts(bursts, nbursts, line_bytes, seed, all, n, err);
     }
     if (code == 0 && followed)
-        add_watches(w, bursts, w->followed);
+        w->nseen = watched_list(bursts, nbursts, w->followed, w->seen);
     for (size_t i = 0; i < n && code == 0; i++) {
         double lines = model_lines(&points[i], line_bytes);
         double fallback =

@@ -89,23 +89,9 @@ static struct correction inside_bursts(const struct curve_burst *bursts, size_t 
     return (struct correction){sum / total, sqrt(squares) / total};
 }
 
-struct seen {
-    double distance, weight;
-    int censored;
-};
-
-static int compare_seen(const void *a, const void *b)
-{
-    const struct seen *x = a, *y = b;
-
-    if (x->distance != y->distance)
-        return x->distance < y->distance ? -1 : 1;
-    return x->censored - y->censored;
-}
-
 /* Correction per reference from the watched lines, sorted by distance. Kaplan-Meier gives each its share. */
-static double outside_bursts(const struct seen *seen, size_t n, double survivors, double sets, unsigned ways,
-                             double lines)
+static double outside_bursts(const struct watched_seen *seen, size_t n, double survivors, double sets,
+                             unsigned ways, double lines)
 {
     double risk = 0, alive = 1, sum = 0;
 
@@ -121,34 +107,27 @@ static double outside_bursts(const struct seen *seen, size_t n, double survivors
     return survivors * sum;
 }
 
-static struct seen *list_seen(const struct curve_burst *bursts, size_t nbursts, size_t *n, double *survivors)
+static struct watched_seen *list_seen(const struct curve_burst *bursts, size_t nbursts, size_t *n,
+                                      double *survivors)
 {
     double total = 0, left = 0;
-    size_t watches = 0, used = 0;
+    size_t watches = 0;
 
-    for (size_t b = 0; b < nbursts; b++)
+    for (size_t b = 0; b < nbursts; b++) {
+        double share = watched_share(&bursts[b]);
         watches += bursts[b].nwatches;
+        total += share * (double)bursts[b].references;
+        left += share * (double)bursts[b].first.total;
+    }
     double *distance = malloc((watches + 1) * sizeof *distance);
-    struct seen *seen = malloc((watches + 1) * sizeof *seen);
+    struct watched_seen *seen = malloc((watches + 1) * sizeof *seen);
     if (!distance || !seen || watched_distances(bursts, nbursts, distance, NULL) < 0) {
         free(distance);
         free(seen);
         return NULL;
     }
-    for (size_t b = 0, at = 0; b < nbursts; b++) {
-        double share = watched_share(&bursts[b]);
-        total += share * (double)bursts[b].references;
-        left += share * (double)bursts[b].first.total;
-        for (size_t i = 0; i < bursts[b].nwatches; i++, at++)
-            seen[used++] = (struct seen){
-                .distance = distance[at],
-                .weight = share * watched_weight(&bursts[b], &bursts[b].watches[i]),
-                .censored = bursts[b].watches[i].outcome == CURVE_CENSORED,
-            };
-    }
+    *n = watched_list(bursts, nbursts, distance, seen);
     free(distance);
-    qsort(seen, used, sizeof *seen, compare_seen);
-    *n = used;
     *survivors = total > 0 ? left / total : 0;
     return seen;
 }
@@ -174,7 +153,7 @@ int curve_ways(const struct curve_burst *bursts, size_t nbursts, unsigned line_b
         return code;
     size_t nseen;
     double survivors;
-    struct seen *seen = list_seen(bursts, nbursts, &nseen, &survivors);
+    struct watched_seen *seen = list_seen(bursts, nbursts, &nseen, &survivors);
     if (!seen)
         return error_set(err, -ENOMEM, "out of memory for the curve of %zu bursts", nbursts);
     for (size_t i = 0; i < n; i++) {
