@@ -2,6 +2,7 @@
 #include "symbols/name.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,8 +22,9 @@ static int count(struct naming *n, uint32_t site, uint32_t what, uint32_t object
     if (site >= n->code->nsites)
         return 0;
     if (!n->second) {
-        n->references[site] += touches ? count : 0;
-        n->far[site] += touches || what == SITE_COUNT_OBJECT || what >= SITE_COUNT_TAIL_ENTRY ? 0 : count;
+        double estimate = n->weight * (double)count;
+        n->references[site] += touches ? estimate : 0;
+        n->far[site] += touches || what == SITE_COUNT_OBJECT || what >= SITE_COUNT_TAIL_ENTRY ? 0 : estimate;
         return 0;
     }
     uint32_t row = n->ids[site], known = object <= n->code->nobjects ? object : 0;
@@ -64,26 +66,50 @@ static int take_row(void *ctx, uint64_t burst, uint64_t process, const uint8_t *
 {
     struct naming *n = ctx;
     const struct site_counts_reader reader = {take_block, take_entry, n};
-    (void)burst;
     n->process = process;
+    n->weight = burst < n->nweights ? n->weights[burst] : 1;
     int code = site_counts_read(bytes, size, &reader);
     if (code == -ENOMEM)
         return error_set(err, code, "out of memory for the counts of sites");
     return code < 0 ? error_set(err, code, "counts of sites are not valid") : 0;
 }
 
+/*
+ * A burst's references represent all those of its stratum; those of full mode (burst 0) only themselves.
+ * About one reference in a nanosecond is assumed.
+ */
+static int find_weights(struct naming *n)
+{
+    struct profile_burst *bursts;
+    size_t nbursts;
+    int code = profile_bursts(n->profile, &bursts, &nbursts, n->err);
+    if (code < 0)
+        return code;
+    n->nweights = nbursts > 0 ? bursts[nbursts - 1].id + 1 : 0; /* numbers from 1, by us */
+    if ((n->weights = calloc(n->nweights + 1, sizeof *n->weights)) == NULL)
+        code = error_set(n->err, -ENOMEM, "out of memory for the bursts of a run");
+    for (uint64_t i = 0; i < n->nweights && code == 0; i++)
+        n->weights[i] = 1;
+    for (size_t i = 0; i < nbursts && code == 0; i++) {
+        double stratum = isnan(bursts[i].gap_ns) ? bursts[i].weight : bursts[i].gap_ns;
+        if (bursts[i].references > 0)
+            n->weights[bursts[i].id] = fmax(stratum / (double)bursts[i].references, 1);
+    }
+    free(bursts);
+    return code;
+}
+
 static int compare(const void *a, const void *b, void *values)
 {
-    const uint64_t *by = values;
-    uint64_t x = by[*(const uint64_t *)a], y = by[*(const uint64_t *)b];
+    const double *by = values;
+    double x = by[*(const uint64_t *)a], y = by[*(const uint64_t *)b];
     return x != y ? (x < y ? 1 : -1) : (*(const uint64_t *)a > *(const uint64_t *)b ? 1 : -1);
 }
 
 /* Marks (ids[i] = 1) the sites that make up all but REST_SHARE of values[]. */
-static void keep_most(struct naming *n, uint64_t *values)
+static void keep_most(struct naming *n, double *values)
 {
-    uint64_t total = 0;
-    double sum = 0;
+    double total = 0, sum = 0;
     size_t nsites = n->code->nsites;
     for (size_t i = 0; i < nsites; i++) {
         n->order[i] = i;
@@ -91,10 +117,9 @@ static void keep_most(struct naming *n, uint64_t *values)
     }
     if (nsites > 0)
         qsort_r(n->order, nsites, sizeof *n->order, compare, values);
-    for (size_t i = 0; i < nsites && values[n->order[i]] > 0 && sum <= (1 - REST_SHARE) * (double)total;
-         i++) {
+    for (size_t i = 0; i < nsites && values[n->order[i]] > 0 && sum <= (1 - REST_SHARE) * total; i++) {
         n->ids[n->order[i]] = 1;
-        sum += (double)values[n->order[i]];
+        sum += values[n->order[i]];
     }
 }
 
@@ -259,6 +284,7 @@ static void naming_clear(struct naming *n)
     free(n->frames);
     free(n->references);
     free(n->far);
+    free(n->weights);
     free(n->order);
     free(n->ids);
     free(n->image);
@@ -293,6 +319,8 @@ int symbols_name(struct profile *p, const struct symbols_code *code, struct erro
         status = error_set(err, -ENOMEM, "out of memory for the code of a run");
     else if ((n.map = site_map_load(p, err)) == NULL)
         status = -ENOMEM;
+    if (status == 0)
+        status = find_weights(&n);
     if (status == 0)
         status = profile_each_site_counts(p, take_row, &n, err);
     if (status == 0)

@@ -11,9 +11,9 @@
 /*
  * Fills the tables image, frame, site, site_distance, object and site_object of a profile that is being
  * written, from its counts of sites (burst_site). Before, table `block` refers to code->sites; afterwards, to
- * rows of `site`. Sites that make up all but a thousandth of the references, and all but a thousandth of
- * those at large distances, get a row each; the rest of an image gets one common row. 0, or negative with
- * err.
+ * rows of `site`. Sites that make up all but a thousandth of the run's references, as the bursts represent
+ * them, and all but a thousandth of those at large distances, get a row each; the rest of an image gets one
+ * common row. 0, or negative with err.
  */
 int symbols_name(struct profile *p, const struct symbols_code *code, struct error *err);
 

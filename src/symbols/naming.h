@@ -26,9 +26,11 @@ struct naming {
     struct site_map *map;
     struct symbols_files files;
     struct error *err;
-    uint64_t *references, *far; /* of each site of the code */
-    uint64_t *order;            /* sites by references, most first */
-    uint32_t *ids;              /* of each site: its row's; 0: made no references */
+    double *references, *far; /* of each site of the code, estimated for the run */
+    double *weights;          /* of bursts, by id: references of the run for each one recorded */
+    uint64_t nweights;
+    uint64_t *order; /* sites by references, most first */
+    uint32_t *ids;   /* of each site: its row's; 0: made no references */
     /* of each row, from 1 */
     uint32_t nrows;
     uint32_t *image;  /* index */
@@ -42,6 +44,7 @@ struct naming {
     size_t nframes, frames_capacity;
     /* of the row that is read */
     uint64_t process;
+    double weight;
     int second; /* pass */
     struct profile_hit *hits;
     size_t nhits;

@@ -11,9 +11,13 @@
 #include <string.h>
 #include <unistd.h>
 #include <cmocka.h>
+#include "base/leb128.h"
+#include "profile/profile.h"
+#include "profile/sites.h"
 #include "symbols/demangle.h"
 #include "symbols/image.h"
 #include "symbols/jit-map.h"
+#include "symbols/name.h"
 #include "symbols/types.h"
 
 static const char source[] = "extern int table[];\n"
@@ -314,6 +318,52 @@ static void map_of_a_jit_compiler(void **state)
     unlink(path);
 }
 
+/* A row of table burst_site: executions of block 0, and of another one. */
+static void put_counts(struct profile *p, uint64_t burst, uint64_t often, unsigned block, uint64_t rarely)
+{
+    struct error err;
+    uint8_t bytes[6 * LEB128_MOST];
+    const uint64_t numbers[] = {0, often, 0, zigzag(block), rarely, 0};
+    size_t used = 0;
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
+        used += leb128_put(bytes + used, numbers[i]);
+    assert_int_equal(profile_put_sites_counts(p, burst, 1, bytes, used, &err), 0);
+}
+
+/* Rare code of a burst, which represents much of the run, has a row; that of the exact part has none,
+ * although it was recorded more often. */
+static void rows_for_what_represents_much(void **state)
+{
+    /* Of each of three blocks: its number, less that before, one reference, its site likewise. */
+    static const uint8_t blocks[] = {0, 1, 0, 1, 1, 2, 1, 1, 2};
+    static const struct symbols_site found[] = {{0, 0x100}, {0, 0x200}, {0, 0x300}};
+    static const char *const images[] = {""};
+    const struct symbols_code code = {.images = images, .nimages = 1, .sites = found, .nsites = 3};
+    struct profile_burst burst = {.process = 1, .references = 1000, .weight = 1, .gap_ns = 1e8};
+    struct profile_site *sites;
+    struct profile *p;
+    struct error err;
+    uint64_t process;
+    size_t n, rest = 0;
+    (void)state;
+    assert_int_equal(profile_create("rows.db", &p, &err), 0);
+    assert_int_equal(profile_add_process(p, 11, 7, "/bin/x", 5, &process, &err), 0);
+    assert_int_equal(profile_add_burst(p, &burst, &err), 0);
+    put_counts(p, 0, 100000, 1, 50);
+    put_counts(p, burst.id, 990, 2, 10);
+    assert_int_equal(profile_put_blocks(p, process, blocks, sizeof blocks, &err), 0);
+    assert_int_equal(symbols_name(p, &code, &err), 0);
+    assert_int_equal(profile_sites(p, &sites, &n, &err), 0);
+    assert_int_equal(n, 3);
+    for (size_t i = 0; i < n; i++) {
+        assert_int_not_equal(sites[i].offset, 0x200);
+        rest += sites[i].offset == PROFILE_SITE_REST ? sites[i].references : 0;
+    }
+    assert_int_equal(rest, 50);
+    free(sites);
+    profile_close(p, 1, &err);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -325,6 +375,7 @@ int main(void)
         cmocka_unit_test(vdso),
         cmocka_unit_test(types_in_a_circle),
         cmocka_unit_test(map_of_a_jit_compiler),
+        cmocka_unit_test(rows_for_what_represents_much),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
