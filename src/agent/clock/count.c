@@ -308,9 +308,9 @@ void count_marked(struct thread *t)
     c->agent_ns += count_ns_of(c, arch_ticks() - now);
 }
 
-/* System calls are excluded, also from the time after which triggers fire (main/signals.c). A call that lasts
- * as long as a stretch would have all its triggers at its end, and the code that runs a stretch after it
- * would be sampled far too often. */
+/* System calls are excluded, also from the time after which triggers fire (main/burst-events.c). A call that
+ * lasts as long as a stretch would have all its triggers at its end, and the code that runs a stretch after
+ * it would be sampled far too often. */
 void count_call_begins(struct thread *t)
 {
     struct counting *c = &t->clock;
