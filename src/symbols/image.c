@@ -47,6 +47,7 @@ struct symbol {
     GElf_Addr low, high; /* with libdwfl's bias */
     const char *name;    /* mangled */
     int rank;            /* of two at the same place the lower one is shown */
+    const char *shown;   /* demangled; NULL: not asked for yet */
 };
 
 struct symbols_image {
@@ -152,7 +153,8 @@ static void find_symbols(struct symbols_image *image)
             continue;
         int rank = 4 * (GELF_ST_BIND(symbol.st_info) == STB_LOCAL) + 2 * (name[0] == '_') +
                    (GELF_ST_BIND(symbol.st_info) == STB_WEAK);
-        image->symbols[image->nsymbols++] = (struct symbol){address, address + symbol.st_size, name, rank};
+        image->symbols[image->nsymbols++] =
+            (struct symbol){address, address + symbol.st_size, name, rank, NULL};
     }
     if (image->nsymbols > 0)
         qsort(image->symbols, image->nsymbols, sizeof *image->symbols, compare_symbols);
@@ -395,8 +397,10 @@ static const char *symbol_of(struct symbols_image *image, uint64_t address)
     size_t end = ARRAY_UP_TO(image->symbols, image->nsymbols, low, address);
     if (end == 0 || address >= image->symbols[end - 1].high)
         return NULL;
-    const char *name = image->symbols[end - 1].name;
-    return keep(image, symbols_demangle(name));
+    struct symbol *symbol = &image->symbols[end - 1];
+    if (symbol->shown == NULL)
+        symbol->shown = keep(image, symbols_demangle(symbol->name));
+    return symbol->shown;
 }
 
 /* "file+0x1139", after where its function begins. */
