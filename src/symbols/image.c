@@ -403,20 +403,27 @@ static const char *symbol_of(struct symbols_image *image, uint64_t address)
     return symbol->shown;
 }
 
-/* "file+0x1139", after where its function begins. */
+/*
+ * "file+0x1139", after where its function begins. Functions in assembly language often have no unwind table:
+ * "file+0x1xxx", after the page. A library's decoders for all of its formats are no single function.
+ */
 static const char *place_of(struct symbols_image *image, uint64_t address)
 {
     Dwarf_Addr bias = 0, start = 0, end = 0;
     Dwarf_Frame *frame = NULL;
     char text[sizeof image->base + 32];
-    Dwarf_CFI *cfi = image->module != NULL ? dwfl_module_eh_cfi(image->module, &bias) : NULL;
-    if (cfi == NULL || dwarf_cfi_addrframe(cfi, address - bias, &frame) != 0)
+    if (image->module == NULL)
         return NULL;
-    int known = dwarf_frame_info(frame, &start, &end, NULL) >= 0;
+    Dwarf_CFI *cfi = dwfl_module_eh_cfi(image->module, &bias);
+    int known = cfi != NULL && dwarf_cfi_addrframe(cfi, address - bias, &frame) == 0 &&
+                dwarf_frame_info(frame, &start, &end, NULL) >= 0;
     free(frame);
-    if (!known)
-        return NULL;
-    snprintf(text, sizeof text, "%s+0x%llx", image->base, (unsigned long long)(start + bias - image->bias));
+    if (known)
+        snprintf(text, sizeof text, "%s+0x%llx", image->base,
+                 (unsigned long long)(start + bias - image->bias));
+    else
+        snprintf(text, sizeof text, "%s+0x%llxxxx", image->base,
+                 (unsigned long long)(address - image->bias) >> 12);
     return keep(image, strdup(text));
 }
 

@@ -5,6 +5,7 @@
  * Debug information may be in the file, or in a separate one where libdwfl looks for it: by build id under
  * /usr/lib/debug, by .gnu_debuglink, and from debuginfod if $DEBUGINFOD_URLS is set. Without any, functions
  * are named by the symbol table, and without that by their beginning (.eh_frame): "libx.so.1+0x1139".
+ * In code without an unwind table each page counts as a function: "libx.so.1+0x1xxx".
  */
 #ifndef CACHEGRAM_SYMBOLS_IMAGE_H
 #define CACHEGRAM_SYMBOLS_IMAGE_H

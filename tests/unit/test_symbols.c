@@ -169,6 +169,24 @@ static void without_debug_information(void **state)
     snprintf(expected, sizeof expected, "libhidden.so+0x%llx", where);
     assert_string_equal(frames[0].function, expected);
     symbols_image_close(image);
+
+    /* In assembly language, without an unwind table: the page. */
+    assert_int_equal(system("printf '.hidden f\\n.globl f\\nf: nop\\n.zero 4096\\nret\\n' | "
+                            "gcc -shared -nostdlib -o libasm.so -x assembler - && "
+                            "nm libasm.so | sed -n 's/ t f$//p' > where && strip libasm.so"),
+                     0);
+    f = fopen("where", "r");
+    assert_non_null(f);
+    assert_int_equal(fscanf(f, "%llx", &where), 1);
+    fclose(f);
+    snprintf(path, sizeof path, "%s/libasm.so", folder);
+    image = symbols_image_open(path);
+    assert_int_equal(symbols_image_frames(image, where, 1, frames), 1);
+    snprintf(expected, sizeof expected, "libasm.so+0x%llxxxx", where >> 12);
+    assert_string_equal(frames[0].function, expected);
+    assert_int_equal(symbols_image_frames(image, where + 4096, 1, frames), 1);
+    assert_string_not_equal(frames[0].function, expected);
+    symbols_image_close(image);
 }
 
 static void files_that_are_none(void **state)
