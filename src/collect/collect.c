@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include "collect/collect.h"
@@ -56,7 +57,6 @@ static uint64_t commit(struct run *r)
 static void collect(struct run *r)
 {
     uint64_t buffers = 0;
-    pace_begin(r);
     uint64_t next_look = 0, look_ms = COLLECT_SLEEP_MS,
              next_commit = r->start_ns + COLLECT_FIRST_COMMIT_MS * UINT64_C(1000000);
     for (;;) {
@@ -90,6 +90,19 @@ static void collect(struct run *r)
         if (taken == 0)
             drain_wait(r->drain, r->pace.switching.mean_ns != 0 ? 1 : (int)look_ms);
     }
+}
+
+/*
+ * Where that is permitted (to root), a recorder that keeps to a budget has a higher priority than the
+ * command: among many threads it would have its turn too late to place bursts and to free buffers, and the
+ * command's threads would end before their first burst. Returns the nice value before.
+ */
+static int hurry(const struct run *r)
+{
+    int before = getpriority(PRIO_PROCESS, 0);
+    if (r->pace.budgeted)
+        setpriority(PRIO_PROCESS, 0, before - COLLECT_NICER);
+    return before;
 }
 
 /* Releases the processes that still run, then drains what all have left in the buffers. */
@@ -166,11 +179,14 @@ int collect_run(const struct collect_options *options, struct collect_result *re
     signal(SIGPIPE, SIG_IGN);
     if (r.obstacle == NULL && options->follow)
         drain_command(r.drain, r.command);
+    pace_begin(&r);
+    int nice_before = hurry(&r);
     collect(&r);
     result->stopped = signals_stopped(r.command);
     int exit_status =
         WIFSIGNALED(r.wait_status) ? STATUS_SIGNAL + WTERMSIG(r.wait_status) : WEXITSTATUS(r.wait_status);
     collect_rest(&r);
+    setpriority(PRIO_PROCESS, 0, nice_before);
     run_finish(&r, exit_status);
     signals_end();
     clear(&r);

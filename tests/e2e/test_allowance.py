@@ -4,6 +4,7 @@ import json
 import os
 import sqlite3
 import subprocess
+import sys
 import time
 
 import pytest
@@ -44,6 +45,24 @@ def test_the_recorder_is_all_charged(cachegram, tmp_path):
     keys = run_keys(tmp_path / "p.db")
     recorder = usage.ru_utime + usage.ru_stime - float(keys["cpu_seconds"])  # the program was waited for
     assert status == 0 and 0.8 * recorder < float(keys["recorder_cpu_seconds"]) <= 1.05 * recorder
+
+
+# The recorder's nice value less its own, once that is not 0 or half a second has passed; and its own.
+NICER = """import os, time
+own, parent, until = os.getpriority(os.PRIO_PROCESS, 0), os.getppid(), time.monotonic() + 0.5
+while os.getpriority(os.PRIO_PROCESS, parent) == own and time.monotonic() < until: time.sleep(0.01)
+print(os.getpriority(os.PRIO_PROCESS, parent) - own, own)
+"""
+
+
+def test_the_recorder_is_not_late(record):
+    """Among many threads it would be, if it had no higher priority; full mode, which has no budget, takes none."""
+    own = os.getpriority(os.PRIO_PROCESS, 0)
+    may = run([sys.executable, "-c", f"import os; os.setpriority(os.PRIO_PROCESS, 0, {own - 10})"]).status == 0
+    for options, less in [(["--allowance", "1s"], -10 if may else 0), ([], -10 if may else 0), (["--mode", "full"], 0),
+                          (["--gap-us", "5000"], 0)]:
+        result, _ = record(options, [sys.executable, "-c", NICER])
+        assert result.out.split() == [b"%d" % less, b"%d" % own], options
 
 
 def test_bursts_follow(cachegram, built, record):
