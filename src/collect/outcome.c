@@ -157,10 +157,14 @@ static void warn_few_bursts(struct run *r, struct error *err)
         profile_set(r->profile, "few_bursts", why, err);
     } else if (t->bursts == 0 && result->warning[0] == '\0' && drain_trouble(r->drain) == NULL) {
         double gap = (double)r->session.map->gap_ns * 1e-9;
+        uint32_t processes = __atomic_load_n(&r->session.map->attached, __ATOMIC_RELAXED);
+        char what[64] = "no burst happened to begin in it";
+        if (processes > 1 && cpu < processes * gap)
+            snprintf(what, sizeof(what), "its %u processes were each too short to be sampled", processes);
+        else if (cpu < COLLECT_SHORT_GAPS * gap)
+            snprintf(what, sizeof(what), "too short to be sampled");
         snprintf(result->nothing, sizeof(result->nothing), "%s, it took %.0f ms of CPU time; try --mode full",
-                 cpu < COLLECT_SHORT_GAPS * gap ? "too short to be sampled"
-                                                : "no burst happened to begin in it",
-                 cpu * 1e3);
+                 what, cpu * 1e3);
     }
 }
 

@@ -54,13 +54,13 @@ void report_curve_text(FILE *out, const struct analysis_curve *curve, const stru
                 curve->windows, curve->references);
     else if (curve->full_references)
         fprintf(out,
-                "from the first %" PRIu64 " references, and %zu bursts with %" PRIu64
+                "from the first %" PRIu64 " references, and %zu burst%s with %" PRIu64
                 " references and %zu watched lines\n\n",
-                curve->full_references, curve->bursts, curve->references - curve->full_references,
-                curve->watches);
+                curve->full_references, curve->bursts, curve->bursts == 1 ? "" : "s",
+                curve->references - curve->full_references, curve->watches);
     else
-        fprintf(out, "from %zu bursts, %" PRIu64 " references, %zu watched lines\n\n", curve->bursts,
-                curve->references, curve->watches);
+        fprintf(out, "from %zu burst%s, %" PRIu64 " references, %zu watched lines\n\n", curve->bursts,
+                curve->bursts == 1 ? "" : "s", curve->references, curve->watches);
     report_plot(out, curve->points, curve->n, 13, style);
     if (banded && curve->n > 1)
         fprintf(out, "\n  %s estimate%s%s confidence interval or bounds\n", report_is_utf8() ? "⠒" : "-",

@@ -325,6 +325,7 @@ static void put_use(FILE *out, const struct analysis_hotspot *row, int with_stri
 
 void report_hotspots_source(FILE *out, const struct analysis_hotspots *h)
 {
+    const char *plural = h->bursts == 1 ? "" : "s";
     if (h->full && h->missed_percent > ANALYSIS_MISSED_PERCENT)
         fprintf(out, "from %.0f touches of lines; about %.*f%% of all are missing; miss ratio %.3f%%\n",
                 h->total.references, h->missed_percent < 10, h->missed_percent, 100 * h->total.miss_ratio);
@@ -333,13 +334,13 @@ void report_hotspots_source(FILE *out, const struct analysis_hotspots *h)
                 report_extent(h->extent), 100 * h->total.miss_ratio);
     else if (h->exact_references > 0)
         fprintf(out,
-                "from the first %.0f touches of lines, and %.0f in %zu bursts; miss ratio %.3f%% (%.3f%% to "
+                "from the first %.0f touches of lines, and %.0f in %zu burst%s; miss ratio %.3f%% (%.3f%% to "
                 "%.3f%%)\n",
-                h->exact_references, (double)h->total.recorded - h->exact_references, h->bursts,
+                h->exact_references, (double)h->total.recorded - h->exact_references, h->bursts, plural,
                 100 * h->total.miss_ratio, 100 * h->total.ratio_low, 100 * h->total.ratio_high);
     else
-        fprintf(out, "from %zu bursts, %" PRIu64 " touches of lines; miss ratio %.3f%% (%.3f%% to %.3f%%)\n",
-                h->bursts, h->total.recorded, 100 * h->total.miss_ratio, 100 * h->total.ratio_low,
+        fprintf(out, "from %zu burst%s, %" PRIu64 " touches of lines; miss ratio %.3f%% (%.3f%% to %.3f%%)\n",
+                h->bursts, plural, h->total.recorded, 100 * h->total.miss_ratio, 100 * h->total.ratio_low,
                 100 * h->total.ratio_high);
 }
 

@@ -225,6 +225,13 @@ def test_report(burst):
     assert rows["warning"] == "first\nsecond" and rows["end.full"] == "20"
 
 
+def test_one_burst_is_no_bursts(burst):
+    with sqlite3.connect(burst) as db:
+        db.execute("DELETE FROM burst WHERE id > 1")
+    assert "from 1 burst, 1000 references" in cachegram("mrc", burst).stdout
+    assert ": 1 burst; 1 thread, " in cachegram("report", burst).stdout
+
+
 def test_report_adds_the_recorder(burst):
     """What profiling added is in two processes, the program's own and the recorder."""
     assert "; profiling added 0.10 s (1.25%)\n" in cachegram("report", burst).stdout
