@@ -129,6 +129,9 @@
 /* Kernels before Linux 6.11: the list of mappings is read again after so much time, as that takes 0.1 to 0.2
  * ms. */
 #define COLLECT_MAPS_NS UINT64_C(50000000)
+/* Up to so far below its main stack, where nothing was mapped, an address of a process that has ended belongs
+ * to that stack: eight times the usual limit. */
+#define COLLECT_STACK_GROWS (UINT64_C(64) << 20)
 
 /*
  * What counting costs. BLOCK_CYCLES: processor cycles added to each block. TURN_TIMES: for each turn (a

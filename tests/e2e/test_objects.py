@@ -73,6 +73,16 @@ def test_planted(what, mode, program, cachegram, tmp_path):
     assert line["line"] != "" and line["object"] == name
 
 
+def test_the_stack_of_a_process_that_has_ended(program, cachegram, tmp_path):
+    """It may end before its mappings were read, and its stack may have grown since. Of eight recordings one or two
+    did not know the stack."""
+    db = tmp_path / "p.db"
+    for _ in range(8):
+        result = run([cachegram, "record", *MODES["full"], "-o", db, "--", program, "main", "2", ""])
+        assert result.status == 0, result.err
+        assert hotspots(cachegram, db, "--by", "object")[0]["object"] == "[stack of main thread]"
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_the_same_misses(mode, program, cachegram, tmp_path):
     """Tables by object and by code add up to the same references and misses."""

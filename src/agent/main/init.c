@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <time.h>
 #include "agent/burst/burst.h"
@@ -41,6 +42,7 @@ static void describe_process(void)
     uint64_t state = proc->start_ns ^ (uint64_t)process_id << 40 ^ session->seed;
     proc->cookie = random_splitmix64(&state);
     proc->mapped_at = (uint64_t)proc;
+    proc->stack_top = getauxval(AT_EXECFN); /* the last string that the kernel puts there */
     __atomic_store_n(&proc->pid, process_id, __ATOMIC_RELEASE);
 }
 

@@ -110,6 +110,16 @@ struct objects {
     struct site_object sites[SITES];
 };
 
+static struct area *put_area(struct objects *o, const struct vma *vma);
+
+/* The part of it that is known before mappings are read: the process may have ended by then. */
+static void add_main_stack(struct objects *o, uint64_t top)
+{
+    const uint64_t page = top / WIRE_PAGE * WIRE_PAGE;
+    if (page != 0 && page < UINT64_MAX - WIRE_PAGE)
+        put_area(o, &(struct vma){.start = page, .end = page + WIRE_PAGE, .name = "[stack]"});
+}
+
 struct objects *objects_new(struct object_table *table, struct wire_proc *proc, uint32_t pid,
                             unsigned line_bytes, struct error *err)
 {
@@ -128,6 +138,7 @@ struct objects *objects_new(struct object_table *table, struct wire_proc *proc, 
     o->line_shift = (unsigned)__builtin_ctz(line_bytes);
     o->vmas = vmas_new(pid);
     o->buffer = 1;
+    add_main_stack(o, proc->stack_top);
     random_seed(&o->random, pid);
     return o;
 }
@@ -201,15 +212,31 @@ void objects_look(struct objects *o)
     vmas_each(o->vmas, take_vma, o);
 }
 
+/* The process has ended since its mappings were read. Its main stack may have grown until then, into space
+ * where nothing else was. */
+static struct area *grow_stack(struct objects *o, size_t next, uint64_t address)
+{
+    struct area *stack = next < o->nareas ? o->areas[next] : NULL;
+    if (stack == NULL || strcmp(stack->vma.name, "[stack]") != 0 ||
+        stack->vma.start - address > COLLECT_STACK_GROWS)
+        return NULL;
+    stack->vma.start = address / WIRE_PAGE * WIRE_PAGE;
+    return stack;
+}
+
 /* NULL: unknown. */
 static const struct vma *find_vma(struct objects *o, uint64_t address)
 {
     size_t i = areas_before(o, address);
     struct area *known = i < o->nareas && o->areas[i]->vma.start <= address ? o->areas[i] : NULL;
     struct vma vma;
-    if ((known == NULL || known->buffer != o->buffer) && o->vmas != NULL &&
-        vmas_find(o->vmas, address, &vma) == 0)
-        known = put_area(o, &vma);
+    if (known == NULL || known->buffer != o->buffer) {
+        int status = o->vmas != NULL ? vmas_find(o->vmas, address, &vma) : -ESRCH;
+        if (status == 0)
+            known = put_area(o, &vma);
+        else if (known == NULL && status == -ESRCH)
+            known = grow_stack(o, i, address);
+    }
     if (known != NULL)
         known->buffer = o->buffer;
     return known != NULL ? &known->vma : NULL;
