@@ -97,7 +97,9 @@ def test_the_same_misses(mode, program, cachegram, tmp_path):
         shares[by] = {row.get("function"): row["miss_share"] for row in data["rows"]}
     assert totals == [pytest.approx(totals[0], rel=1e-9)] * 4
     pairs = [row for row in hotspots(cachegram, db, "--by", "function,object") if row["function"] == "by_columns"]
-    assert sum(float(row["miss_share"]) for row in pairs) == pytest.approx(shares["function"]["by_columns"], abs=1e-6)
+    # In bursts, what is not decided by them is estimated for each row, and its sum depends on the rows.
+    assert sum(float(row["miss_share"]) for row in pairs) == pytest.approx(
+        shares["function"]["by_columns"], abs=1e-6 if mode == "full" else 1e-4)
 
 
 def test_full_mode_counts_exactly(program, cachegram, tmp_path):
