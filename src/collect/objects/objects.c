@@ -96,6 +96,7 @@ struct objects {
     unsigned line_bytes, line_shift;
     uint32_t buffer;
     uint64_t refreshed_ns;
+    uint64_t looked_ns;  /* objects_look_again: when; 0: never */
     struct area **areas; /* by start, without overlap */
     size_t nareas, areas_capacity;
     struct module *modules;
@@ -210,6 +211,15 @@ void objects_look(struct objects *o)
         return;
     vmas_refresh(o->vmas);
     vmas_each(o->vmas, take_vma, o);
+}
+
+void objects_look_again(struct objects *o)
+{
+    uint64_t now = clock_ns(CLOCK_MONOTONIC);
+    if (o->looked_ns == 0 || now - o->looked_ns > COLLECT_MAPS_NS) {
+        o->looked_ns = now;
+        objects_look(o);
+    }
 }
 
 /* The process has ended since its mappings were read. Its main stack may have grown until then, into space

@@ -20,6 +20,9 @@ struct objects *objects_new(struct object_table *table, struct wire_proc *proc, 
 void objects_free(struct objects *o); /* NULL is allowed */
 /* Reads all mappings of the process now, since it may have ended later. */
 void objects_look(struct objects *o);
+/* Likewise with the process' first buffer, and later if some time has passed since: it has mapped more by
+ * then, and may end before the buffers are reduced. */
+void objects_look_again(struct objects *o);
 /* Takes the oldest of the agent's reports of allocations, if there is not much room for more. */
 void objects_make_room(struct objects *o);
 /* The following lines were touched by that buffer's thread. */

@@ -513,6 +513,8 @@ int reduce_ahead(struct reducer *r, struct reduce_process *process, const struct
 {
     if (r->mode != REDUCE_FULL || !r->distances || r->sample != NULL || r->in_turn)
         return 0;
+    if (process->objects != NULL)
+        objects_look_again(process->objects);
     if (r->ahead == NULL && (r->ahead = ahead_new()) == NULL) {
         r->in_turn = 1;
         return 0;
