@@ -1,67 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "profile/internal.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-
-static const char *const stmt_text[STMT_COUNT] = {
-    [STMT_SET] = "INSERT OR REPLACE INTO run(key, value) VALUES(?, ?)",
-    [STMT_PROCESS] = "INSERT INTO process(pid, ppid, exe, start_ns) VALUES(?, ?, ?, ?)",
-    [STMT_COUNTER] = "INSERT OR REPLACE INTO counter(process, name, value) VALUES(?, ?, ?)",
-    [STMT_NATIVE] = "INSERT OR REPLACE INTO native(process, tid, reason, cpu_ns) VALUES(?, ?, ?, ?)",
-    [STMT_MODULE] =
-        "INSERT INTO module(process, start_addr, end_addr, file_offset, path) VALUES(?, ?, ?, ?, ?)",
-    [STMT_BURST] =
-        "INSERT INTO burst(process, tid, start_ns, end_ns, cpu_start_ns, cpu_end_ns, refs, loads, "
-        "stores, instructions, words, new_blocks, lines, pc, end_code, end_reason, end_detail, weight, "
-        "start_refs, refs_per_ns, blocks, near_per_ns, steps, string_hits, gap_ns) "
-        "VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
-    [STMT_WATCH] =
-        "INSERT INTO watch(burst, address, position, age, outcome_code, outcome, refs, clock_error, cpu_ns, "
-        "weight, inside_refs, object) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-    [STMT_OUTCOME] = "UPDATE watch SET outcome_code = ?, outcome = ?, refs = ?, clock_error = ?, cpu_ns = ?,"
-                     " inside_refs = ?, pc = ?, tail_refs = ?, tail_lines = ? WHERE id = ?",
-    [STMT_WATCH_SITE] = "UPDATE watch SET site = ? WHERE id = ?",
-    [STMT_PUT_HIST] = "INSERT OR REPLACE INTO histogram(burst, kind, total, bins) VALUES(?, ?, ?, ?)",
-    [STMT_WINDOW] = "INSERT INTO reuse_window(id, start_ref, refs) VALUES(?, ?, ?)",
-    [STMT_SAMPLE] = "INSERT INTO reuse_sample(window, ref, distance, line) VALUES(?, ?, ?, ?)",
-    [STMT_PIRATE] =
-        "INSERT INTO pirate(by, available_bytes, stolen_bytes, valid, intervals, dropped, cpu_ns, units, "
-        "ns_per_unit, ns_low, ns_high, ns_per_ref, cpi, gbps, fetch_ratio, miss_ratio, pirate_fetch_ratio, "
-        "lost_share) VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
-    [STMT_SITE_COUNTS] = "INSERT OR REPLACE INTO burst_site(burst, process, counts) VALUES(?, ?, ?)",
-    [STMT_BLOCKS] = "INSERT OR REPLACE INTO block(process, sites) VALUES(?, ?)",
-    [STMT_IMAGE] = "INSERT INTO image(id, path, build_id) VALUES(?, ?, ?)",
-    [STMT_FRAME] = "INSERT INTO frame(id, function, file, line, guessed, caller) VALUES(?, ?, ?, ?, ?, ?)",
-    [STMT_SITE] = "INSERT INTO site(id, image, offset, frame, outer_frame, refs, first_touches) "
-                  "VALUES(?, ?, ?, ?, ?, ?, ?)",
-    [STMT_SITE_DISTANCE] = "INSERT INTO site_distance(site, object, kind, lines, refs) "
-                           "VALUES(?, ?, ?, ?, ?)",
-    [STMT_OBJECT] = "INSERT INTO object(id, kind, name, module, offset, size, refs, first_touches) "
-                    "VALUES(?, ?, ?, ?, ?, ?, ?, ?)",
-    [STMT_CAUSE] = "INSERT INTO cause(victim_site, victim_object, site, object, lines, refs) "
-                   "VALUES(?, ?, ?, ?, ?, ?)",
-    [STMT_LINE_USE] = "INSERT INTO line_use(site, object, lines, bytes) VALUES(?, ?, ?, ?)",
-    [STMT_STRIDE] = "INSERT INTO stride(site, bytes, refs, same) VALUES(?, ?, ?, ?)",
-    [STMT_FIELD] = "INSERT INTO field(id, object, name, type) VALUES(?, ?, ?, ?)",
-    [STMT_SITE_FIELD] = "INSERT INTO site_field(site, object, field, lines) VALUES(?, ?, ?, ?)",
-    [STMT_SHARING] = "INSERT INTO sharing(site, object, apart, same) VALUES(?, ?, ?, ?)",
-    [STMT_PATH] = "INSERT INTO call_path(id, caller, image, offset, frame) "
-                  "VALUES(?, nullif(?, 0), nullif(?, 0), ?, nullif(?, 0))",
-    [STMT_SITE_PATH] = "INSERT INTO site_path(site, path, kind, lines, refs) VALUES(?, ?, ?, ?, ?)",
-    [STMT_CONFLICT] = "INSERT INTO conflict(site, object, refs) VALUES(?, ?, ?)",
-    [STMT_OBJECT_FRAME] = "INSERT INTO object_frame(object, depth, module, offset, frame) "
-                          "VALUES(?, ?, ?, ?, ?)",
-    [STMT_SITE_OBJECT] = "INSERT INTO site_object(site, object, refs) VALUES(?, ?, ?)",
-    [STMT_TIME_WINDOW] =
-        "INSERT INTO time_window(id, process, tid, kind, start_ns, end_ns, cpu_ns, refs, cold, ticks, bursts,"
-        " phase, stack) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-    [STMT_GET_TIME_WINDOW] = "SELECT stack FROM time_window WHERE id = ?",
-    [STMT_GET] = "SELECT value FROM run WHERE key = ?",
-    [STMT_GET_HIST] = "SELECT total, bins FROM histogram WHERE burst = ? AND kind = ?",
-};
 
 int profile_fail(const struct profile *p, struct error *err)
 {
@@ -110,27 +54,25 @@ int profile_fail(const struct profile *p, struct error *err)
     }
 }
 
-sqlite3_stmt *profile_stmt(struct profile *p, enum profile_stmt which, struct error *err)
+sqlite3_stmt *profile_stmt(struct profile *p, const char *sql, struct error *err)
 {
-    sqlite3_stmt *s = p->stmt[which];
+    size_t i = 0;
+    while (p->statements[i].sql && p->statements[i].sql != sql)
+        i++;
+    assert(i + 1 < PROFILE_STATEMENTS);
+    sqlite3_stmt *s = p->statements[i].prepared;
     if (s) {
         sqlite3_reset(s);
         sqlite3_clear_bindings(s);
         return s;
     }
-    if (sqlite3_prepare_v3(p->db, stmt_text[which], -1, SQLITE_PREPARE_PERSISTENT, &s, NULL) != SQLITE_OK) {
+    if (sqlite3_prepare_v3(p->db, sql, -1, SQLITE_PREPARE_PERSISTENT, &s, NULL) != SQLITE_OK) {
         profile_fail(p, err);
         return NULL;
     }
-    p->stmt[which] = s;
+    p->statements[i].sql = sql;
+    p->statements[i].prepared = s;
     return s;
-}
-
-int profile_step(struct profile *p, sqlite3_stmt *s, struct error *err)
-{
-    int code = sqlite3_step(s) == SQLITE_DONE ? 0 : profile_fail(p, err);
-    sqlite3_reset(s);
-    return code;
 }
 
 void profile_set_kept(struct profile *p, void *kept, void (*release)(void *kept))
@@ -150,8 +92,8 @@ void profile_free(struct profile *p)
 {
     if (!p)
         return;
-    for (int i = 0; i < STMT_COUNT; i++)
-        sqlite3_finalize(p->stmt[i]);
+    for (size_t i = 0; p->statements[i].sql; i++)
+        sqlite3_finalize(p->statements[i].prepared);
     sqlite3_close(p->db);
     profile_set_kept(p, NULL, NULL);
     moves_keep(&p->moves);

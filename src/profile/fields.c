@@ -7,20 +7,16 @@
 
 int profile_add_field(struct profile *p, const struct profile_field *field, struct error *err)
 {
-    sqlite3_stmt *s = profile_stmt(p, STMT_FIELD, err);
-    if (!s)
-        return -EIO;
-    sqlite3_bind_int64(s, 1, (sqlite3_int64)field->id);
-    sqlite3_bind_int64(s, 2, (sqlite3_int64)field->object);
-    sqlite3_bind_text(s, 3, field->name, -1, SQLITE_TRANSIENT);
-    sqlite3_bind_text(s, 4, field->type, -1, SQLITE_TRANSIENT);
-    return profile_step(p, s, err);
+    return PROFILE_EXECUTE(p, err, "INSERT INTO field(id, object, name, type) VALUES(?, ?, ?, ?)",
+                           value_int(field->id), value_int(field->object), value_text(field->name),
+                           value_text(field->type));
 }
 
 int profile_add_site_field(struct profile *p, const struct profile_site_field *field, struct error *err)
 {
-    const uint64_t values[] = {field->site, field->object, field->field, field->lines};
-    return profile_put_integers(p, STMT_SITE_FIELD, values, 4, err);
+    return PROFILE_EXECUTE(p, err, "INSERT INTO site_field(site, object, field, lines) VALUES(?, ?, ?, ?)",
+                           value_int(field->site), value_int(field->object), value_int(field->field),
+                           value_int(field->lines));
 }
 
 static void take_field(sqlite3_stmt *s, void *element)

@@ -18,40 +18,29 @@ const char *profile_object_kind(enum profile_object_kind kind)
 
 int profile_add_object(struct profile *p, const struct profile_object *object, struct error *err)
 {
-    sqlite3_stmt *s = profile_stmt(p, STMT_OBJECT, err);
     int in_module = object->kind == PROFILE_OBJECT_VARIABLE || object->kind == PROFILE_OBJECT_SECTION;
-    if (!s)
-        return -EIO;
-    sqlite3_bind_int64(s, 1, (sqlite3_int64)object->id);
-    sqlite3_bind_text(s, 2, kinds[object->kind], -1, SQLITE_STATIC);
-    sqlite3_bind_text(s, 3, object->name, -1, SQLITE_TRANSIENT);
-    profile_bind_text(s, 4, object->module);
-    if (in_module)
-        sqlite3_bind_int64(s, 5, (sqlite3_int64)object->offset);
-    profile_bind_id(s, 6, object->size); /* 0: not known */
-    sqlite3_bind_int64(s, 7, (sqlite3_int64)object->references);
-    sqlite3_bind_int64(s, 8, (sqlite3_int64)object->firsts);
-    return profile_step(p, s, err);
+    return PROFILE_EXECUTE(p, err,
+                           "INSERT INTO object(id, kind, name, module, offset, size, refs, first_touches) "
+                           "VALUES(?, ?, ?, ?, ?, ?, ?, ?)",
+                           value_int(object->id), value_text(kinds[object->kind]), value_text(object->name),
+                           value_name(object->module), value_int_if(in_module, object->offset),
+                           value_id(object->size), value_int(object->references), value_int(object->firsts));
 }
 
 int profile_add_site_object(struct profile *p, uint64_t site, uint64_t object, uint64_t references,
                             struct error *err)
 {
-    const uint64_t values[] = {site, object, references};
-    return profile_put_integers(p, STMT_SITE_OBJECT, values, 3, err);
+    return PROFILE_EXECUTE(p, err, "INSERT INTO site_object(site, object, refs) VALUES(?, ?, ?)",
+                           value_int(site), value_int(object), value_int(references));
 }
 
 int profile_add_object_frame(struct profile *p, const struct profile_object_frame *frame, struct error *err)
 {
-    sqlite3_stmt *s = profile_stmt(p, STMT_OBJECT_FRAME, err);
-    if (!s)
-        return -EIO;
-    sqlite3_bind_int64(s, 1, (sqlite3_int64)frame->object);
-    sqlite3_bind_int64(s, 2, frame->depth);
-    profile_bind_text(s, 3, frame->module);
-    sqlite3_bind_int64(s, 4, (sqlite3_int64)frame->offset);
-    profile_bind_id(s, 5, frame->frame);
-    return profile_step(p, s, err);
+    return PROFILE_EXECUTE(p, err,
+                           "INSERT INTO object_frame(object, depth, module, offset, frame) "
+                           "VALUES(?, ?, ?, ?, ?)",
+                           value_int(frame->object), value_int(frame->depth), value_name(frame->module),
+                           value_int(frame->offset), value_id(frame->frame));
 }
 
 static void take_object(sqlite3_stmt *s, void *element)

@@ -6,21 +6,19 @@
 
 int profile_add_path(struct profile *p, const struct profile_path *path, struct error *err)
 {
-    const uint64_t values[] = {path->id, path->caller, path->image, path->offset, path->frame};
-    return profile_put_integers(p, STMT_PATH, values, 5, err);
+    return PROFILE_EXECUTE(p, err,
+                           "INSERT INTO call_path(id, caller, image, offset, frame) "
+                           "VALUES(?, nullif(?, 0), nullif(?, 0), ?, nullif(?, 0))",
+                           value_int(path->id), value_int(path->caller), value_int(path->image),
+                           value_int(path->offset), value_int(path->frame));
 }
 
 int profile_add_site_path(struct profile *p, const struct profile_site_path *path, struct error *err)
 {
-    sqlite3_stmt *s = profile_stmt(p, STMT_SITE_PATH, err);
-    if (!s)
-        return -EIO;
-    sqlite3_bind_int64(s, 1, (sqlite3_int64)path->site);
-    sqlite3_bind_int64(s, 2, (sqlite3_int64)path->path);
-    sqlite3_bind_text(s, 3, path->first ? "first" : "stack", -1, SQLITE_STATIC);
-    sqlite3_bind_int64(s, 4, (sqlite3_int64)path->lines);
-    sqlite3_bind_int64(s, 5, (sqlite3_int64)path->references);
-    return profile_step(p, s, err);
+    return PROFILE_EXECUTE(
+        p, err, "INSERT INTO site_path(site, path, kind, lines, refs) VALUES(?, ?, ?, ?, ?)",
+        value_int(path->site), value_int(path->path), value_text(path->first ? "first" : "stack"),
+        value_int(path->lines), value_int(path->references));
 }
 
 int profile_paths(struct profile *p, struct profile_path **paths, size_t *n, struct error *err)

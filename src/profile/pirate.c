@@ -7,42 +7,23 @@
 
 static int put_row(struct profile *p, const char *by, const struct profile_pirate *row, struct error *err)
 {
-    sqlite3_stmt *s = profile_stmt(p, STMT_PIRATE, err);
-    if (!s)
-        return -EIO;
-    const double numbers[] = {row->cpu_ns,
-                              row->units,
-                              row->ns_per_unit,
-                              row->ns_low,
-                              row->ns_high,
-                              row->ns_per_ref,
-                              row->cpi,
-                              row->gbps,
-                              row->fetch_ratio,
-                              row->miss_ratio,
-                              row->pirate_fetch_ratio,
-                              row->lost_share};
-    int column = 0;
-    sqlite3_bind_text(s, ++column, by, -1, SQLITE_TRANSIENT);
-    sqlite3_bind_int64(s, ++column, (sqlite3_int64)row->available_bytes);
-    sqlite3_bind_int64(s, ++column, (sqlite3_int64)row->stolen_bytes);
-    sqlite3_bind_int(s, ++column, row->valid);
-    sqlite3_bind_int64(s, ++column, (sqlite3_int64)row->intervals);
-    sqlite3_bind_int64(s, ++column, (sqlite3_int64)row->dropped);
-    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
-        sqlite3_bind_double(s, ++column, numbers[i]); /* NaN is stored as NULL */
-    return profile_step(p, s, err);
+    return PROFILE_EXECUTE(
+        p, err,
+        "INSERT INTO pirate(by, available_bytes, stolen_bytes, valid, intervals, dropped, cpu_ns, units, "
+        "ns_per_unit, ns_low, ns_high, ns_per_ref, cpi, gbps, fetch_ratio, miss_ratio, pirate_fetch_ratio, "
+        "lost_share) VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+        value_text(by), value_int(row->available_bytes), value_int(row->stolen_bytes),
+        value_int(row->valid != 0), value_int(row->intervals), value_int(row->dropped),
+        value_real(row->cpu_ns), value_real(row->units), value_real(row->ns_per_unit),
+        value_real(row->ns_low), value_real(row->ns_high), value_real(row->ns_per_ref), value_real(row->cpi),
+        value_real(row->gbps), value_real(row->fetch_ratio), value_real(row->miss_ratio),
+        value_real(row->pirate_fetch_ratio), value_real(row->lost_share));
 }
 
 int profile_put_pirates(struct profile *p, const char *by, const struct profile_pirate *rows, size_t n,
                         struct error *err)
 {
-    sqlite3_stmt *s;
-    if (sqlite3_prepare_v2(p->db, "DELETE FROM pirate WHERE by = ?", -1, &s, NULL) != SQLITE_OK)
-        return profile_fail(p, err);
-    sqlite3_bind_text(s, 1, by, -1, SQLITE_STATIC);
-    int code = sqlite3_step(s) == SQLITE_DONE ? 0 : profile_fail(p, err);
-    sqlite3_finalize(s);
+    int code = PROFILE_EXECUTE(p, err, "DELETE FROM pirate WHERE by = ?", value_text(by));
     for (size_t i = 0; i < n && code == 0; i++)
         code = put_row(p, by, &rows[i], err);
     return code;

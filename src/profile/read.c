@@ -292,7 +292,7 @@ int profile_open(const char *path, struct profile **profile, struct error *err)
 /* Finds the value of `key`: the statement, or NULL with *code set. */
 static sqlite3_stmt *find(struct profile *p, const char *key, int *code, struct error *err)
 {
-    sqlite3_stmt *s = profile_stmt(p, STMT_GET, err);
+    sqlite3_stmt *s = profile_stmt(p, "SELECT value FROM run WHERE key = ?", err);
     if (!s) {
         *code = -EINVAL;
         return NULL;
@@ -433,7 +433,7 @@ int profile_watches(struct profile *p, struct profile_watch **watches, size_t *n
 
 static int get_hist(struct profile *p, uint64_t burst, const char *kind, struct hist *h, struct error *err)
 {
-    sqlite3_stmt *s = profile_stmt(p, STMT_GET_HIST, err);
+    sqlite3_stmt *s = profile_stmt(p, "SELECT total, bins FROM histogram WHERE burst = ? AND kind = ?", err);
     if (!s)
         return -EINVAL;
     sqlite3_bind_int64(s, 1, (sqlite3_int64)burst);

@@ -9,31 +9,25 @@
 
 #include "base/array.h"
 
-int profile_put_integers(struct profile *p, enum profile_stmt which, const uint64_t *values, int n,
-                         struct error *err)
+int profile_execute(struct profile *p, const char *sql, const struct profile_value *values, struct error *err)
 {
-    sqlite3_stmt *s = profile_stmt(p, which, err);
+    sqlite3_stmt *s = profile_stmt(p, sql, err);
     if (!s)
         return -EIO;
-    for (int i = 0; i < n; i++)
-        sqlite3_bind_int64(s, i + 1, (sqlite3_int64)values[i]);
-    return profile_step(p, s, err);
-}
-
-void profile_bind_text(sqlite3_stmt *s, int column, const char *text)
-{
-    if (text && *text)
-        sqlite3_bind_text(s, column, text, -1, SQLITE_TRANSIENT);
-    else
-        sqlite3_bind_null(s, column);
-}
-
-void profile_bind_id(sqlite3_stmt *s, int column, uint64_t id)
-{
-    if (id != 0)
-        sqlite3_bind_int64(s, column, (sqlite3_int64)id);
-    else
-        sqlite3_bind_null(s, column);
+    for (int i = 1; values->type != VALUE_END; i++, values++) {
+        /* Text and blobs are the caller's; nothing reads them after sqlite3_step. */
+        if (values->type == VALUE_INTEGER)
+            sqlite3_bind_int64(s, i, (sqlite3_int64)values->integer);
+        else if (values->type == VALUE_REAL)
+            sqlite3_bind_double(s, i, values->real); /* NaN is stored as NULL */
+        else if (values->type == VALUE_TEXT)
+            sqlite3_bind_text(s, i, values->bytes, -1, SQLITE_STATIC);
+        else if (values->type == VALUE_BLOB)
+            sqlite3_bind_blob64(s, i, values->bytes, values->size, SQLITE_STATIC);
+    }
+    int code = sqlite3_step(s) == SQLITE_DONE ? 0 : profile_fail(p, err);
+    sqlite3_reset(s);
+    return code;
 }
 
 double profile_column_number(sqlite3_stmt *s, int column)

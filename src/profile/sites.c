@@ -11,46 +11,32 @@
 int profile_put_sites_counts(struct profile *p, uint64_t burst, uint64_t process, const uint8_t *bytes,
                              size_t size, struct error *err)
 {
-    sqlite3_stmt *s = profile_stmt(p, STMT_SITE_COUNTS, err);
-    if (!s)
-        return -EIO;
-    sqlite3_bind_int64(s, 1, (sqlite3_int64)burst);
-    sqlite3_bind_int64(s, 2, (sqlite3_int64)process);
-    sqlite3_bind_blob64(s, 3, bytes, size, SQLITE_STATIC);
-    return profile_step(p, s, err);
+    return PROFILE_EXECUTE(p, err,
+                           "INSERT OR REPLACE INTO burst_site(burst, process, counts) VALUES(?, ?, ?)",
+                           value_int(burst), value_int(process), value_blob(bytes, size));
 }
 
 int profile_thin_sites(struct profile *p, uint64_t every, uint64_t *left, struct error *err)
 {
-    sqlite3_stmt *s = NULL;
-    if (sqlite3_prepare_v2(p->db, "DELETE FROM burst_site WHERE burst > 0 AND (burst - 1) % ? <> 0", -1, &s,
-                           NULL) != SQLITE_OK)
-        return profile_fail(p, err);
-    sqlite3_bind_int64(s, 1, (sqlite3_int64)every);
-    int code = profile_step(p, s, err);
-    sqlite3_finalize(s);
-    if (code < 0)
-        return code;
-    if (sqlite3_prepare_v2(p->db, "SELECT coalesce(sum(length(counts)), 0) FROM burst_site", -1, &s, NULL) !=
-        SQLITE_OK)
-        return profile_fail(p, err);
+    int code = PROFILE_EXECUTE(p, err, "DELETE FROM burst_site WHERE burst > 0 AND (burst - 1) % ? <> 0",
+                               value_int(every));
+    sqlite3_stmt *s =
+        code == 0 ? profile_stmt(p, "SELECT coalesce(sum(length(counts)), 0) FROM burst_site", err) : NULL;
+    if (!s)
+        return code < 0 ? code : -EIO;
     if (sqlite3_step(s) == SQLITE_ROW)
         *left = (uint64_t)sqlite3_column_int64(s, 0);
     else
         code = profile_fail(p, err);
-    sqlite3_finalize(s);
+    sqlite3_reset(s);
     return code;
 }
 
 int profile_put_blocks(struct profile *p, uint64_t process, const uint8_t *bytes, size_t size,
                        struct error *err)
 {
-    sqlite3_stmt *s = profile_stmt(p, STMT_BLOCKS, err);
-    if (!s)
-        return -EIO;
-    sqlite3_bind_int64(s, 1, (sqlite3_int64)process);
-    sqlite3_bind_blob64(s, 2, bytes, size, SQLITE_STATIC);
-    return profile_step(p, s, err);
+    return PROFILE_EXECUTE(p, err, "INSERT OR REPLACE INTO block(process, sites) VALUES(?, ?)",
+                           value_int(process), value_blob(bytes, size));
 }
 
 static void take_hit(sqlite3_stmt *s, void *element)
@@ -75,99 +61,81 @@ int profile_hits(struct profile *p, uint64_t process, struct profile_hit **hits,
 
 int profile_set_hit_site(struct profile *p, uint64_t watch, uint64_t site, struct error *err)
 {
-    sqlite3_stmt *s = profile_stmt(p, STMT_WATCH_SITE, err);
-    if (!s)
-        return -EIO;
-    if (site != PROFILE_SITE_NONE)
-        sqlite3_bind_int64(s, 1, (sqlite3_int64)site);
-    sqlite3_bind_int64(s, 2, (sqlite3_int64)watch);
-    return profile_step(p, s, err);
+    return PROFILE_EXECUTE(p, err, "UPDATE watch SET site = ? WHERE id = ?",
+                           value_int_if(site != PROFILE_SITE_NONE, site), value_int(watch));
 }
 
 int profile_add_image(struct profile *p, const struct profile_image *image, struct error *err)
 {
-    sqlite3_stmt *s = profile_stmt(p, STMT_IMAGE, err);
-    if (!s)
-        return -EIO;
-    sqlite3_bind_int64(s, 1, (sqlite3_int64)image->id);
-    profile_bind_text(s, 2, image->path);
-    profile_bind_text(s, 3, image->build_id);
-    return profile_step(p, s, err);
+    return PROFILE_EXECUTE(p, err, "INSERT INTO image(id, path, build_id) VALUES(?, ?, ?)",
+                           value_int(image->id), value_name(image->path), value_name(image->build_id));
 }
 
 int profile_add_frame(struct profile *p, const struct profile_frame *frame, struct error *err)
 {
-    sqlite3_stmt *s = profile_stmt(p, STMT_FRAME, err);
-    if (!s)
-        return -EIO;
-    sqlite3_bind_int64(s, 1, (sqlite3_int64)frame->id);
-    profile_bind_text(s, 2, frame->function);
-    profile_bind_text(s, 3, frame->file);
-    profile_bind_id(s, 4, frame->line);
-    sqlite3_bind_int(s, 5, frame->guessed);
-    profile_bind_id(s, 6, frame->caller);
-    return profile_step(p, s, err);
+    return PROFILE_EXECUTE(
+        p, err, "INSERT INTO frame(id, function, file, line, guessed, caller) VALUES(?, ?, ?, ?, ?, ?)",
+        value_int(frame->id), value_name(frame->function), value_name(frame->file), value_id(frame->line),
+        value_int(frame->guessed != 0), value_id(frame->caller));
 }
 
 int profile_add_site(struct profile *p, const struct profile_site *site, struct error *err)
 {
-    sqlite3_stmt *s = profile_stmt(p, STMT_SITE, err);
-    if (!s)
-        return -EIO;
-    sqlite3_bind_int64(s, 1, (sqlite3_int64)site->id);
-    sqlite3_bind_int64(s, 2, (sqlite3_int64)site->image);
-    if (site->offset != PROFILE_SITE_REST)
-        sqlite3_bind_int64(s, 3, (sqlite3_int64)site->offset);
-    profile_bind_id(s, 4, site->frame);
-    profile_bind_id(s, 5, site->outer);
-    sqlite3_bind_int64(s, 6, (sqlite3_int64)site->references);
-    sqlite3_bind_int64(s, 7, (sqlite3_int64)site->firsts);
-    return profile_step(p, s, err);
+    return PROFILE_EXECUTE(p, err,
+                           "INSERT INTO site(id, image, offset, frame, outer_frame, refs, first_touches) "
+                           "VALUES(?, ?, ?, ?, ?, ?, ?)",
+                           value_int(site->id), value_int(site->image),
+                           value_int_if(site->offset != PROFILE_SITE_REST, site->offset),
+                           value_id(site->frame), value_id(site->outer), value_int(site->references),
+                           value_int(site->firsts));
 }
 
 int profile_add_site_distance(struct profile *p, uint64_t site, uint64_t object, const char *kind,
                               uint64_t lines, uint64_t references, struct error *err)
 {
-    sqlite3_stmt *s = profile_stmt(p, STMT_SITE_DISTANCE, err);
-    if (!s)
-        return -EIO;
-    sqlite3_bind_int64(s, 1, (sqlite3_int64)site);
-    sqlite3_bind_int64(s, 2, (sqlite3_int64)object);
-    sqlite3_bind_text(s, 3, kind, -1, SQLITE_STATIC);
-    sqlite3_bind_int64(s, 4, (sqlite3_int64)lines);
-    sqlite3_bind_int64(s, 5, (sqlite3_int64)references);
-    return profile_step(p, s, err);
+    return PROFILE_EXECUTE(p, err,
+                           "INSERT INTO site_distance(site, object, kind, lines, refs) "
+                           "VALUES(?, ?, ?, ?, ?)",
+                           value_int(site), value_int(object), value_text(kind), value_int(lines),
+                           value_int(references));
 }
 
 int profile_add_cause(struct profile *p, const struct profile_cause *cause, struct error *err)
 {
-    const uint64_t values[] = {cause->victim_site, cause->victim_object, cause->site,
-                               cause->object,      cause->lines,         cause->reuses};
-    return profile_put_integers(p, STMT_CAUSE, values, 6, err);
+    return PROFILE_EXECUTE(p, err,
+                           "INSERT INTO cause(victim_site, victim_object, site, object, lines, refs) "
+                           "VALUES(?, ?, ?, ?, ?, ?)",
+                           value_int(cause->victim_site), value_int(cause->victim_object),
+                           value_int(cause->site), value_int(cause->object), value_int(cause->lines),
+                           value_int(cause->reuses));
 }
 
 int profile_add_line_use(struct profile *p, const struct profile_line_use *use, struct error *err)
 {
-    const uint64_t values[] = {use->site, use->object, use->lines, use->bytes};
-    return profile_put_integers(p, STMT_LINE_USE, values, 4, err);
+    return PROFILE_EXECUTE(p, err, "INSERT INTO line_use(site, object, lines, bytes) VALUES(?, ?, ?, ?)",
+                           value_int(use->site), value_int(use->object), value_int(use->lines),
+                           value_int(use->bytes));
 }
 
 int profile_add_stride(struct profile *p, const struct profile_stride *stride, struct error *err)
 {
-    const uint64_t values[] = {stride->site, (uint64_t)stride->bytes, stride->references, stride->same};
-    return profile_put_integers(p, STMT_STRIDE, values, 4, err);
+    return PROFILE_EXECUTE(p, err, "INSERT INTO stride(site, bytes, refs, same) VALUES(?, ?, ?, ?)",
+                           value_int(stride->site), value_int((uint64_t)stride->bytes),
+                           value_int(stride->references), value_int(stride->same));
 }
 
 int profile_add_sharing(struct profile *p, const struct profile_sharing *sharing, struct error *err)
 {
-    const uint64_t values[] = {sharing->site, sharing->object, sharing->apart, sharing->same};
-    return profile_put_integers(p, STMT_SHARING, values, 4, err);
+    return PROFILE_EXECUTE(p, err, "INSERT INTO sharing(site, object, apart, same) VALUES(?, ?, ?, ?)",
+                           value_int(sharing->site), value_int(sharing->object), value_int(sharing->apart),
+                           value_int(sharing->same));
 }
 
 int profile_add_conflict(struct profile *p, const struct profile_conflict *conflict, struct error *err)
 {
-    const uint64_t values[] = {conflict->site, conflict->object, conflict->references};
-    return profile_put_integers(p, STMT_CONFLICT, values, 3, err);
+    return PROFILE_EXECUTE(p, err, "INSERT INTO conflict(site, object, refs) VALUES(?, ?, ?)",
+                           value_int(conflict->site), value_int(conflict->object),
+                           value_int(conflict->references));
 }
 
 /* --- reading --- */

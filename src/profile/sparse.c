@@ -2,27 +2,18 @@
 /* sparse.c - windows and samples of sparse reuse distances: writing and reading. */
 #include "profile/internal.h"
 
-#include <errno.h>
-
 int profile_add_window(struct profile *p, const struct profile_window *window, struct error *err)
 {
-    const uint64_t values[] = {window->id, window->start, window->references};
-    return profile_put_integers(p, STMT_WINDOW, values, 3, err);
+    return PROFILE_EXECUTE(p, err, "INSERT INTO reuse_window(id, start_ref, refs) VALUES(?, ?, ?)",
+                           value_int(window->id), value_int(window->start), value_int(window->references));
 }
 
 int profile_add_sample(struct profile *p, const struct profile_sample *sample, struct error *err)
 {
-    sqlite3_stmt *s = profile_stmt(p, STMT_SAMPLE, err);
-    if (!s)
-        return -EIO;
-    sqlite3_bind_int64(s, 1, (sqlite3_int64)sample->window);
-    sqlite3_bind_int64(s, 2, (sqlite3_int64)sample->start);
-    if (sample->distance == PROFILE_DANGLING)
-        sqlite3_bind_null(s, 3);
-    else
-        sqlite3_bind_int64(s, 3, (sqlite3_int64)sample->distance);
-    sqlite3_bind_int64(s, 4, (sqlite3_int64)sample->line);
-    return profile_step(p, s, err);
+    return PROFILE_EXECUTE(p, err, "INSERT INTO reuse_sample(window, ref, distance, line) VALUES(?, ?, ?, ?)",
+                           value_int(sample->window), value_int(sample->start),
+                           value_int_if(sample->distance != PROFILE_DANGLING, sample->distance),
+                           value_int(sample->line));
 }
 
 static void take_sample(sqlite3_stmt *s, void *element)

@@ -18,36 +18,21 @@ int profile_clear_time_windows(struct profile *p, struct error *err)
 int profile_add_time_window(struct profile *p, const struct profile_time_window *window,
                             const struct hist *stack, struct error *err)
 {
-    sqlite3_stmt *s = profile_stmt(p, STMT_TIME_WINDOW, err);
-    if (!s)
-        return -EIO;
-    int column = 0;
-    sqlite3_bind_int64(s, ++column, (sqlite3_int64)window->id);
-    sqlite3_bind_int64(s, ++column, (sqlite3_int64)window->process);
-    sqlite3_bind_int64(s, ++column, window->tid);
-    sqlite3_bind_text(s, ++column, window->exact ? "exact" : "sampled", -1, SQLITE_STATIC);
-    sqlite3_bind_int64(s, ++column, (sqlite3_int64)window->start_ns);
-    sqlite3_bind_int64(s, ++column, (sqlite3_int64)window->end_ns);
-    sqlite3_bind_int64(s, ++column, (sqlite3_int64)window->cpu_ns);
-    if (window->exact)
-        sqlite3_bind_int64(s, ++column, (sqlite3_int64)window->references);
-    else
-        sqlite3_bind_null(s, ++column);
-    if (window->exact)
-        sqlite3_bind_int64(s, ++column, (sqlite3_int64)window->cold);
-    else
-        sqlite3_bind_null(s, ++column);
-    sqlite3_bind_int64(s, ++column, (sqlite3_int64)window->ticks);
-    sqlite3_bind_int64(s, ++column, (sqlite3_int64)window->bursts);
-    profile_bind_id(s, ++column, window->phase);
-    if (stack) {
-        size_t size;
-        unsigned char *bytes = hist_blob_encode(stack, &size);
-        if (!bytes)
-            return error_set(err, -ENOMEM, "out of memory writing the profile '%s'", p->path);
-        sqlite3_bind_blob64(s, ++column, bytes, size, free);
-    }
-    return profile_step(p, s, err);
+    size_t size = 0;
+    unsigned char *bytes = stack ? hist_blob_encode(stack, &size) : NULL;
+    if (stack && !bytes)
+        return error_set(err, -ENOMEM, "out of memory writing the profile '%s'", p->path);
+    int code = PROFILE_EXECUTE(
+        p, err,
+        "INSERT INTO time_window(id, process, tid, kind, start_ns, end_ns, cpu_ns, refs, cold, ticks, bursts,"
+        " phase, stack) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        value_int(window->id), value_int(window->process), value_int(window->tid),
+        value_text(window->exact ? "exact" : "sampled"), value_int(window->start_ns),
+        value_int(window->end_ns), value_int(window->cpu_ns), value_int_if(window->exact, window->references),
+        value_int_if(window->exact, window->cold), value_int(window->ticks), value_int(window->bursts),
+        value_id(window->phase), value_blob(bytes, size));
+    free(bytes);
+    return code;
 }
 
 int profile_put_phases(struct profile *p, struct error *err)
@@ -93,7 +78,7 @@ int profile_time_windows(struct profile *p, struct profile_time_window **windows
 
 int profile_time_window_stack(struct profile *p, uint64_t id, struct hist *stack, struct error *err)
 {
-    sqlite3_stmt *s = profile_stmt(p, STMT_GET_TIME_WINDOW, err);
+    sqlite3_stmt *s = profile_stmt(p, "SELECT stack FROM time_window WHERE id = ?", err);
     if (!s)
         return -EINVAL;
     sqlite3_bind_int64(s, 1, (sqlite3_int64)id);

@@ -265,52 +265,31 @@ int profile_append(const char *path, struct profile **profile, struct error *err
     return 0;
 }
 
+static const char set_sql[] = "INSERT OR REPLACE INTO run(key, value) VALUES(?, ?)";
+
 int profile_set(struct profile *p, const char *key, const char *value, struct error *err)
 {
-    sqlite3_stmt *s = profile_stmt(p, STMT_SET, err);
-    if (!s)
-        return -EIO;
-    sqlite3_bind_text(s, 1, key, -1, SQLITE_TRANSIENT);
-    sqlite3_bind_text(s, 2, value, -1, SQLITE_TRANSIENT);
-    return profile_step(p, s, err);
+    return PROFILE_EXECUTE(p, err, set_sql, value_text(key), value_text(value));
 }
 
 int profile_unset(struct profile *p, const char *key, struct error *err)
 {
-    sqlite3_stmt *s;
-    if (sqlite3_prepare_v2(p->db, "DELETE FROM run WHERE key = ?", -1, &s, NULL) != SQLITE_OK)
-        return profile_fail(p, err);
-    sqlite3_bind_text(s, 1, key, -1, SQLITE_STATIC);
-    int code = sqlite3_step(s) == SQLITE_DONE ? 0 : profile_fail(p, err);
-    sqlite3_finalize(s);
-    return code;
+    return PROFILE_EXECUTE(p, err, "DELETE FROM run WHERE key = ?", value_text(key));
 }
 
 int profile_set_number(struct profile *p, const char *key, double value, struct error *err)
 {
-    sqlite3_stmt *s = profile_stmt(p, STMT_SET, err);
-    if (!s)
-        return -EIO;
-    sqlite3_bind_text(s, 1, key, -1, SQLITE_TRANSIENT);
     /* Integers are stored as integers: people who query the file expect 4096, not 4096.0. */
-    if (value >= -0x1p53 && value <= 0x1p53 && value == (double)(sqlite3_int64)value)
-        sqlite3_bind_int64(s, 2, (sqlite3_int64)value);
-    else
-        sqlite3_bind_double(s, 2, value);
-    return profile_step(p, s, err);
+    int whole = value >= -0x1p53 && value <= 0x1p53 && value == (double)(int64_t)value;
+    return PROFILE_EXECUTE(p, err, set_sql, value_text(key),
+                           whole ? value_int((uint64_t)(int64_t)value) : value_real(value));
 }
 
 int profile_add_process(struct profile *p, uint32_t pid, uint32_t ppid, const char *exe, uint64_t start_ns,
                         uint64_t *id, struct error *err)
 {
-    sqlite3_stmt *s = profile_stmt(p, STMT_PROCESS, err);
-    if (!s)
-        return -EIO;
-    sqlite3_bind_int64(s, 1, pid);
-    sqlite3_bind_int64(s, 2, ppid);
-    sqlite3_bind_text(s, 3, exe, -1, SQLITE_TRANSIENT);
-    sqlite3_bind_int64(s, 4, (sqlite3_int64)start_ns);
-    int code = profile_step(p, s, err);
+    int code = PROFILE_EXECUTE(p, err, "INSERT INTO process(pid, ppid, exe, start_ns) VALUES(?, ?, ?, ?)",
+                               value_int(pid), value_int(ppid), value_text(exe), value_int(start_ns));
     if (code == 0 && id)
         *id = (uint64_t)sqlite3_last_insert_rowid(p->db);
     return code;
@@ -319,66 +298,43 @@ int profile_add_process(struct profile *p, uint32_t pid, uint32_t ppid, const ch
 int profile_set_counter(struct profile *p, uint64_t process, const char *name, uint64_t value,
                         struct error *err)
 {
-    sqlite3_stmt *s = profile_stmt(p, STMT_COUNTER, err);
-    if (!s)
-        return -EIO;
-    sqlite3_bind_int64(s, 1, (sqlite3_int64)process);
-    sqlite3_bind_text(s, 2, name, -1, SQLITE_TRANSIENT);
-    sqlite3_bind_int64(s, 3, (sqlite3_int64)value);
-    return profile_step(p, s, err);
+    return PROFILE_EXECUTE(p, err, "INSERT OR REPLACE INTO counter(process, name, value) VALUES(?, ?, ?)",
+                           value_int(process), value_text(name), value_int(value));
 }
 
 int profile_set_native(struct profile *p, uint64_t process, uint32_t tid, const char *reason, uint64_t cpu_ns,
                        struct error *err)
 {
-    sqlite3_stmt *s = profile_stmt(p, STMT_NATIVE, err);
-    if (!s)
-        return -EIO;
-    sqlite3_bind_int64(s, 1, (sqlite3_int64)process);
-    sqlite3_bind_int64(s, 2, (sqlite3_int64)tid);
-    sqlite3_bind_text(s, 3, reason, -1, SQLITE_TRANSIENT);
-    sqlite3_bind_int64(s, 4, (sqlite3_int64)cpu_ns);
-    return profile_step(p, s, err);
+    return PROFILE_EXECUTE(p, err,
+                           "INSERT OR REPLACE INTO native(process, tid, reason, cpu_ns) VALUES(?, ?, ?, ?)",
+                           value_int(process), value_int(tid), value_text(reason), value_int(cpu_ns));
 }
 
 int profile_add_module(struct profile *p, uint64_t process, uint64_t start, uint64_t end,
                        uint64_t file_offset, const char *path, struct error *err)
 {
-    sqlite3_stmt *s = profile_stmt(p, STMT_MODULE, err);
-    if (!s)
-        return -EIO;
-    sqlite3_bind_int64(s, 1, (sqlite3_int64)process);
-    sqlite3_bind_int64(s, 2, (sqlite3_int64)start);
-    sqlite3_bind_int64(s, 3, (sqlite3_int64)end);
-    sqlite3_bind_int64(s, 4, (sqlite3_int64)file_offset);
-    sqlite3_bind_text(s, 5, path, -1, SQLITE_TRANSIENT);
-    return profile_step(p, s, err);
+    return PROFILE_EXECUTE(
+        p, err, "INSERT INTO module(process, start_addr, end_addr, file_offset, path) VALUES(?, ?, ?, ?, ?)",
+        value_int(process), value_int(start), value_int(end), value_int(file_offset), value_text(path));
 }
 
 int profile_add_burst(struct profile *p, struct profile_burst *burst, struct error *err)
 {
-    sqlite3_stmt *s = profile_stmt(p, STMT_BURST, err);
-    if (!s)
-        return -EIO;
-    const uint64_t integers[] = {
-        burst->process,    burst->tid,        burst->start_ns, burst->end_ns, burst->cpu_start_ns,
-        burst->cpu_end_ns, burst->references, burst->loads,    burst->stores, burst->instructions,
-        burst->words,      burst->new_blocks, burst->lines,    burst->pc,     burst->end,
-    };
-    int column = 0;
-    for (size_t i = 0; i < sizeof integers / sizeof integers[0]; i++)
-        sqlite3_bind_int64(s, ++column, (sqlite3_int64)integers[i]);
-    sqlite3_bind_text(s, ++column, profile_end_name(burst->end), -1, SQLITE_STATIC);
-    sqlite3_bind_int64(s, ++column, burst->end_detail);
-    sqlite3_bind_double(s, ++column, burst->weight);
-    sqlite3_bind_double(s, ++column, burst->start_refs); /* NaN is stored as NULL */
-    sqlite3_bind_double(s, ++column, burst->refs_per_ns);
-    sqlite3_bind_int64(s, ++column, (sqlite3_int64)burst->blocks);
-    sqlite3_bind_double(s, ++column, burst->near_per_ns);
-    sqlite3_bind_int64(s, ++column, (sqlite3_int64)burst->steps);
-    sqlite3_bind_double(s, ++column, burst->string_hits);
-    sqlite3_bind_double(s, ++column, burst->gap_ns);
-    int code = profile_step(p, s, err);
+    int code = PROFILE_EXECUTE(
+        p, err,
+        "INSERT INTO burst(process, tid, start_ns, end_ns, cpu_start_ns, cpu_end_ns, refs, loads, "
+        "stores, instructions, words, new_blocks, lines, pc, end_code, end_reason, end_detail, weight, "
+        "start_refs, refs_per_ns, blocks, near_per_ns, steps, string_hits, gap_ns) "
+        "VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+        value_int(burst->process), value_int(burst->tid), value_int(burst->start_ns),
+        value_int(burst->end_ns), value_int(burst->cpu_start_ns), value_int(burst->cpu_end_ns),
+        value_int(burst->references), value_int(burst->loads), value_int(burst->stores),
+        value_int(burst->instructions), value_int(burst->words), value_int(burst->new_blocks),
+        value_int(burst->lines), value_int(burst->pc), value_int(burst->end),
+        value_text(profile_end_name(burst->end)), value_int(burst->end_detail), value_real(burst->weight),
+        value_real(burst->start_refs), value_real(burst->refs_per_ns), value_int(burst->blocks),
+        value_real(burst->near_per_ns), value_int(burst->steps), value_real(burst->string_hits),
+        value_real(burst->gap_ns));
     if (code == 0)
         burst->id = (uint64_t)sqlite3_last_insert_rowid(p->db);
     return code;
@@ -386,22 +342,14 @@ int profile_add_burst(struct profile *p, struct profile_burst *burst, struct err
 
 int profile_add_watch(struct profile *p, struct profile_watch *watch, struct error *err)
 {
-    sqlite3_stmt *s = profile_stmt(p, STMT_WATCH, err);
-    if (!s)
-        return -EIO;
-    sqlite3_bind_int64(s, 1, (sqlite3_int64)watch->burst);
-    sqlite3_bind_int64(s, 2, (sqlite3_int64)watch->address);
-    sqlite3_bind_int64(s, 3, (sqlite3_int64)watch->position);
-    sqlite3_bind_int64(s, 4, (sqlite3_int64)watch->age);
-    sqlite3_bind_int64(s, 5, (sqlite3_int64)watch->outcome);
-    sqlite3_bind_text(s, 6, profile_outcome_name(watch->outcome), -1, SQLITE_STATIC);
-    sqlite3_bind_double(s, 7, watch->refs);
-    sqlite3_bind_double(s, 8, watch->clock_error);
-    sqlite3_bind_double(s, 9, watch->cpu_ns);
-    sqlite3_bind_double(s, 10, watch->weight);
-    sqlite3_bind_double(s, 11, watch->translated_refs);
-    profile_bind_id(s, 12, watch->object);
-    int code = profile_step(p, s, err);
+    int code = PROFILE_EXECUTE(
+        p, err,
+        "INSERT INTO watch(burst, address, position, age, outcome_code, outcome, refs, clock_error, cpu_ns, "
+        "weight, inside_refs, object) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        value_int(watch->burst), value_int(watch->address), value_int(watch->position), value_int(watch->age),
+        value_int(watch->outcome), value_text(profile_outcome_name(watch->outcome)), value_real(watch->refs),
+        value_real(watch->clock_error), value_real(watch->cpu_ns), value_real(watch->weight),
+        value_real(watch->translated_refs), value_id(watch->object));
     if (code == 0)
         watch->id = (uint64_t)sqlite3_last_insert_rowid(p->db);
     return code;
@@ -409,20 +357,14 @@ int profile_add_watch(struct profile *p, struct profile_watch *watch, struct err
 
 int profile_set_outcome(struct profile *p, const struct profile_watch *watch, struct error *err)
 {
-    sqlite3_stmt *s = profile_stmt(p, STMT_OUTCOME, err);
-    if (!s)
-        return -EIO;
-    sqlite3_bind_int64(s, 1, (sqlite3_int64)watch->outcome);
-    sqlite3_bind_text(s, 2, profile_outcome_name(watch->outcome), -1, SQLITE_STATIC);
-    sqlite3_bind_double(s, 3, watch->refs);
-    sqlite3_bind_double(s, 4, watch->clock_error);
-    sqlite3_bind_double(s, 5, watch->cpu_ns);
-    sqlite3_bind_double(s, 6, watch->translated_refs);
-    profile_bind_id(s, 7, watch->pc);
-    sqlite3_bind_double(s, 8, watch->tail_refs);
-    sqlite3_bind_double(s, 9, watch->tail_lines);
-    sqlite3_bind_int64(s, 10, (sqlite3_int64)watch->id);
-    int code = profile_step(p, s, err);
+    int code = PROFILE_EXECUTE(
+        p, err,
+        "UPDATE watch SET outcome_code = ?, outcome = ?, refs = ?, clock_error = ?, cpu_ns = ?,"
+        " inside_refs = ?, pc = ?, tail_refs = ?, tail_lines = ? WHERE id = ?",
+        value_int(watch->outcome), value_text(profile_outcome_name(watch->outcome)), value_real(watch->refs),
+        value_real(watch->clock_error), value_real(watch->cpu_ns), value_real(watch->translated_refs),
+        value_id(watch->pc), value_real(watch->tail_refs), value_real(watch->tail_lines),
+        value_int(watch->id));
     if (code == 0 && sqlite3_changes(p->db) != 1)
         code = error_set(err, -ENOENT, "the profile '%s' holds no watched line %llu", p->path,
                          (unsigned long long)watch->id);
@@ -432,18 +374,15 @@ int profile_set_outcome(struct profile *p, const struct profile_watch *watch, st
 static int put_hist(struct profile *p, uint64_t burst, const char *kind, const struct hist *h,
                     struct error *err)
 {
-    sqlite3_stmt *s = profile_stmt(p, STMT_PUT_HIST, err);
-    if (!s)
-        return -EIO;
     size_t size;
     unsigned char *bytes = hist_blob_encode(h, &size);
     if (!bytes)
         return error_set(err, -ENOMEM, "out of memory writing the profile '%s'", p->path);
-    sqlite3_bind_int64(s, 1, (sqlite3_int64)burst);
-    sqlite3_bind_text(s, 2, kind, -1, SQLITE_TRANSIENT);
-    sqlite3_bind_int64(s, 3, (sqlite3_int64)h->total);
-    sqlite3_bind_blob64(s, 4, bytes, size, free);
-    return profile_step(p, s, err);
+    int code = PROFILE_EXECUTE(
+        p, err, "INSERT OR REPLACE INTO histogram(burst, kind, total, bins) VALUES(?, ?, ?, ?)",
+        value_int(burst), value_text(kind), value_int(h->total), value_blob(bytes, size));
+    free(bytes);
+    return code;
 }
 
 int profile_put_hist(struct profile *p, uint64_t burst, enum profile_hist kind, const struct hist *h,
