@@ -76,7 +76,17 @@ int cli_parse_count(const char *text, char end, uint64_t *value, const char **re
 /* Decimal digits only, 0 to `most`. 0, or -1 with *value unchanged. */
 int cli_parse_whole(const char *text, uint64_t most, uint64_t *value);
 
-/* The value of an option, a whole number from least to most. 0, or 2 after a message. */
+/* The number of the word in a list that ends with NULL; -1 after a message that names them all. */
+int cli_word_option(const char *command, const char *option, const char *text, const char *const *words);
+/* The value of an option, a size such as 32K; option NULL: messages do without its name. 0, or 2 after a
+ * message. */
+int cli_size_option(const char *command, const char *option, const char *text, uint64_t *bytes);
+/* Likewise the number of a thread or phase, which is 1 or more. */
+int cli_number_option(const char *command, const char *option, const char *what, const char *text,
+                      uint32_t *value);
+/* Likewise the value of --seed. */
+int cli_seed_option(const char *command, const char *text, uint64_t *seed);
+/* Likewise a whole number from least to most. */
 int cli_whole_option(const char *command, const char *option, const char *text, uint64_t least, uint64_t most,
                      uint64_t *value);
 /* Likewise a percentage above 0, at most 100; a % after it is allowed. */
@@ -90,9 +100,14 @@ int cli_by_option(const char *command, const char *value, struct analysis_hotspo
 /* Creates a folder cachegram-WORD-XXXXXX in $TMPDIR, or /tmp. 0, or negative with err filled. */
 int cli_temporary_folder(const char *word, char *folder, size_t size, struct error *err);
 
+/* 1 for an SQLite database, which profiles are. */
+int cli_is_database(const char *path);
+
 /* Calls `write` for a temporary file next to `path`, and renames that: `path` is then either complete or as
  * before. */
 int cli_replace_file(const char *path, void (*write)(FILE *out, const void *ctx), const void *ctx,
                      struct error *err);
+/* Likewise with this text; "-" is standard output. */
+int cli_write_text(const char *path, const char *text, struct error *err);
 
 #endif

@@ -66,11 +66,10 @@ struct arguments {
 static int take_option(int opt, const char *value, struct arguments *a)
 {
     uint64_t number;
-    struct error err;
     switch (opt) {
     case OPT_SIZE:
-        if (size_parse(value, &number, &err) != 0)
-            return cli_misuse("annotate", "%s", err.text);
+        if (cli_size_option("annotate", NULL, value, &number) != 0)
+            return 2;
         a->question.size_bytes = (double)number;
         return 0;
     case OPT_ASM:
@@ -87,17 +86,8 @@ static int take_option(int opt, const char *value, struct arguments *a)
 /* A database, or any file that is named as our profiles are. */
 static int is_profile(const char *path)
 {
-    static const char magic[] = "SQLite format 3";
-    char head[sizeof magic] = "";
     size_t n = strlen(path);
-    FILE *f = fopen(path, "re");
-    if (f) {
-        size_t got = fread(head, 1, sizeof head, f);
-        fclose(f);
-        if (got == sizeof head && memcmp(head, magic, sizeof magic) == 0)
-            return 1;
-    }
-    return n > 3 && strcmp(path + n - 3, ".db") == 0;
+    return cli_is_database(path) || (n > 3 && strcmp(path + n - 3, ".db") == 0);
 }
 
 static int take_operands(int argc, char **argv, struct arguments *a)

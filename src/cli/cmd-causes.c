@@ -63,8 +63,8 @@ int cmd_causes(int argc, char **argv)
     while ((opt = cli_next_option(&syntax, argc, argv, &output, &status)) != 0) {
         switch (opt) {
         case OPT_SIZE:
-            if (size_parse(optarg, &number, &err) != 0)
-                return cli_misuse("causes", "%s", err.text);
+            if (cli_size_option("causes", NULL, optarg, &number) != 0)
+                return 2;
             question.size_bytes = (double)number;
             break;
         case OPT_BY:

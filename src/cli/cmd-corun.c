@@ -76,14 +76,9 @@ static int parse_option(int opt, const char *value, void *ctx)
     char *end;
     switch (opt) {
     case 'n':
-        if (cli_parse_whole(value, STATCC_PROGRAMS, &o->copies) != 0 || o->copies == 0)
-            return cli_misuse("corun", "--copies %s: must be a whole number from 1 to %u", value,
-                              STATCC_PROGRAMS);
-        return 0;
+        return cli_whole_option("corun", "--copies", value, 1, STATCC_PROGRAMS, &o->copies);
     case OPT_WAYS:
-        if (cli_parse_whole(value, 4096, &o->ways) != 0 || o->ways == 0)
-            return cli_misuse("corun", "--ways %s: must be a whole number from 1 to 4096", value);
-        return 0;
+        return cli_whole_option("corun", "--ways", value, 1, 4096, &o->ways);
     case OPT_PARTITION:
         o->partition = value;
         return 0;
@@ -117,7 +112,6 @@ static const char *item(const char *list, uint32_t i, char text[64])
 
 static int parse_partition(const char *text, double ways, const struct corun_job *job, double *lines)
 {
-    struct error err;
     uint64_t value;
     size_t last = strlen(text) - 1;
     if (strcmp(text, "0") == 0) {
@@ -133,8 +127,8 @@ static int parse_partition(const char *text, double ways, const struct corun_job
         *lines = (double)value * job->machine.shared_lines / ways;
         return 0;
     }
-    if (size_parse(text, &value, &err) != 0)
-        return cli_misuse("corun", "--partition: %s", err.text);
+    if (cli_size_option("corun", "--partition", text, &value) != 0)
+        return 2;
     *lines = (double)value / job->profiles.line_bytes;
     return 0;
 }

@@ -11,8 +11,8 @@
 #include "base/sizes.h"
 #include "cli/diff-page.h"
 #include "cli/diff-parts.h"
+#include "cli/page-data.h"
 #include "report/difference.h"
-#include "report/page.h"
 
 #define CONDITIONS_MAX 64u
 #define TEXT_ROWS 20u
@@ -122,7 +122,8 @@ static int parse_condition(const char *text, struct condition *c)
 /* 0, or the exit status of wrong usage. */
 static int take_option(int opt, const char *value, struct arguments *a)
 {
-    struct error err;
+    static const char *const parts[] = {"function", "object", "phase", NULL};
+    int word;
     switch (opt) {
     case 'o':
         a->page = value;
@@ -131,15 +132,14 @@ static int take_option(int opt, const char *value, struct arguments *a)
         a->sizes = value;
         return 0;
     case OPT_BY:
-        a->by_function = strcmp(value, "function") == 0;
-        a->by_object = strcmp(value, "object") == 0;
-        a->by_phase = strcmp(value, "phase") == 0;
-        if (!a->by_function && !a->by_object && !a->by_phase)
-            return cli_misuse("diff", "--by %s: must be function, object or phase", value);
-        return 0;
+        word = cli_word_option("diff", "--by", value, parts);
+        a->by_function = word == 0;
+        a->by_object = word == 1;
+        a->by_phase = word == 2;
+        return word < 0 ? 2 : 0;
     case OPT_SIZE:
         a->sized = 1;
-        return size_parse(value, &a->size_bytes, &err) != 0 ? cli_misuse("diff", "%s", err.text) : 0;
+        return cli_size_option("diff", NULL, value, &a->size_bytes);
     case OPT_LIMIT:
         a->limited = 1;
         return cli_parse_whole(value, UINT32_MAX, &a->limit) != 0
@@ -262,8 +262,7 @@ static int print_functions(char **files, const struct arguments *a, struct error
         code = diff_table_load(profiles, (const char *const[]){files[0], files[1]}, (double)a->size_bytes,
                                a->by_object, &table, err);
     for (int i = 0; i < 2; i++)
-        if (profiles[i])
-            profile_close(profiles[i], 0, NULL);
+        profile_close(profiles[i], 0, NULL);
     if (code != 0)
         return code;
     struct report_functions view = {files[0],
@@ -294,25 +293,17 @@ static int print_phases(char **files, const struct arguments *a, struct error *e
         report_phase_difference(stdout, &view, a->output.format);
     analysis_phase_difference_clear(&difference);
     for (int i = 0; i < 2; i++)
-        if (profiles[i])
-            profile_close(profiles[i], 0, NULL);
+        profile_close(profiles[i], 0, NULL);
     free(points);
     return code;
-}
-
-static void write_page(FILE *out, const void *json)
-{
-    report_page(out, json);
 }
 
 static int print_page(const struct report_curves *curves, const char *file, struct error *err)
 {
     char *json;
     int code = diff_page_data(curves, &json, err);
-    if (code == 0 && file && strcmp(file, "-") != 0)
-        code = cli_replace_file(file, write_page, json, err);
-    else if (code == 0)
-        report_page(stdout, json);
+    if (code == 0)
+        code = page_write(file ? file : "-", json, err);
     free(json);
     return code;
 }

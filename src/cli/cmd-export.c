@@ -52,7 +52,6 @@ int cmd_export(int argc, char **argv)
     struct convert_options o = {.output = "-", .line_bytes = 64};
     uint64_t bytes, size_bytes = DEFAULT_SIZE;
     const char *table = NULL;
-    struct error err;
     int opt, status;
     while ((opt = cli_next_option(&syntax, argc, argv, NULL, &status)) != 0) {
         switch (opt) {
@@ -72,8 +71,8 @@ int cmd_export(int argc, char **argv)
             o.line_bytes = (unsigned)bytes;
             break;
         case OPT_SIZE:
-            if (size_parse(optarg, &size_bytes, &err) != 0)
-                return cli_misuse("export", "%s", err.text);
+            if (cli_size_option("export", NULL, optarg, &size_bytes) != 0)
+                return 2;
             break;
         case OPT_TABLE:
             table = optarg;
@@ -99,7 +98,7 @@ int cmd_export(int argc, char **argv)
     if (table && !export_is_table(table))
         return cli_misuse("export", "'%s' is not a table", table);
     /* Of a trace, csv is its references. */
-    if (table || (csv && (optind == argc || (!o.from && export_is_profile(argv[optind]))))) {
+    if (table || (csv && (optind == argc || (!o.from && cli_is_database(argv[optind]))))) {
         const char *profile = cli_one_file("export", argc, argv);
         return profile ? export_tables(profile, table, json ? REPORT_JSON : REPORT_CSV, (double)size_bytes,
                                        o.output)
@@ -112,7 +111,7 @@ int cmd_export(int argc, char **argv)
     o.input = cli_one_trace("export", argc, argv);
     if (!o.input)
         return 2;
-    if (strcmp(o.to, "usf") == 0 && export_is_profile(o.input))
+    if (strcmp(o.to, "usf") == 0 && cli_is_database(o.input))
         return export_samples(o.input, o.output);
     return convert(&o);
 }

@@ -84,15 +84,6 @@ static const char usage[] =
     "--by does not ask for are empty. With --call-graph, a row has one line for each call path, innermost\n"
     "call first, and columns call_path, call_share (of the row's misses).\n";
 
-/* Index of the word in a list that ends with NULL; -1: not found. */
-static int find_word(const char *text, const char *const *words)
-{
-    for (int i = 0; words[i]; i++)
-        if (strcmp(words[i], text) == 0)
-            return i;
-    return -1;
-}
-
 static int parse_percent(const char *text, double *percent)
 {
     char *end;
@@ -114,22 +105,19 @@ static int take_option(int opt, const char *value, struct arguments *a)
 {
     static const char *const sort[] = {"misses", "ratio", "refs", "name", "stall", NULL};
     uint64_t number;
-    struct error err;
     int word;
     switch (opt) {
     case OPT_SIZE:
-        if (size_parse(value, &number, &err) != 0)
-            return cli_misuse("hotspots", "%s", err.text);
+        if (cli_size_option("hotspots", NULL, value, &number) != 0)
+            return 2;
         a->question.size_bytes = (double)number;
         return 0;
     case OPT_BY:
         a->by_given = 1;
-        if (cli_by_option("hotspots", value, &a->question) != 0)
-            return 2;
-        return 0;
+        return cli_by_option("hotspots", value, &a->question);
     case OPT_SORT:
-        if ((word = find_word(value, sort)) < 0)
-            return cli_misuse("hotspots", "--sort %s: must be misses, ratio, refs, name or stall", value);
+        if ((word = cli_word_option("hotspots", "--sort", value, sort)) < 0)
+            return 2;
         a->view.sort = (enum report_hotspots_sort)word;
         return 0;
     case OPT_LIMIT:
@@ -146,15 +134,9 @@ static int take_option(int opt, const char *value, struct arguments *a)
         a->question.comm = value;
         return 0;
     case OPT_TID:
-        if (cli_parse_whole(value, UINT32_MAX, &number) != 0 || number == 0)
-            return cli_misuse("hotspots", "--tid %s: must be the number of a thread", value);
-        a->question.tid = (uint32_t)number;
-        return 0;
+        return cli_number_option("hotspots", "--tid", "thread", value, &a->question.tid);
     case OPT_PHASE:
-        if (cli_parse_whole(value, UINT32_MAX, &number) != 0 || number == 0)
-            return cli_misuse("hotspots", "--phase %s: must be the number of a phase", value);
-        a->question.phase = (uint32_t)number;
-        return 0;
+        return cli_number_option("hotspots", "--phase", "phase", value, &a->question.phase);
     case OPT_MACHINE:
         a->machine = value;
         return 0;

@@ -3,10 +3,8 @@
 #include "cli/cli.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "cli/page-data.h"
-#include "report/page.h"
 
 #define DEFAULT_OUTPUT "cachegram.html"
 
@@ -38,11 +36,6 @@ struct arguments {
     struct page_data_options data;
     const char *output;
 };
-
-static void write_page(FILE *out, const void *json)
-{
-    report_page(out, json);
-}
 
 /* -1, or the exit status if the command is to end now. */
 static int take_options(int argc, char **argv, struct arguments *a)
@@ -89,10 +82,8 @@ int cmd_html(int argc, char **argv)
     if (status >= 0)
         return status;
     int code = page_data(&a.data, &json, &err);
-    if (code == 0 && strcmp(a.output, "-") == 0)
-        report_page(stdout, json);
-    else if (code == 0)
-        code = cli_replace_file(a.output, write_page, json, &err);
+    if (code == 0)
+        code = page_write(a.output, json, &err);
     free(json);
     return code == 0 ? 0 : cli_fail(&err);
 }

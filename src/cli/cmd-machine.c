@@ -50,7 +50,6 @@ struct machine_options {
 
 static int parse_option(int opt, const char *value, struct machine_options *o)
 {
-    struct error err;
     char *end;
     switch (opt) {
     case 'o':
@@ -63,8 +62,7 @@ static int parse_option(int opt, const char *value, struct machine_options *o)
         o->reported = 1;
         return 0;
     case OPT_LARGEST:
-        return size_parse(value, &o->probe.largest_bytes, &err) == 0 ? 0
-                                                                     : cli_misuse("machine", "%s", err.text);
+        return cli_size_option("machine", NULL, value, &o->probe.largest_bytes);
     default:
         o->probe.seconds_a_point = strtod(value, &end);
         if (end != value && !*end && o->probe.seconds_a_point > 0 && o->probe.seconds_a_point <= 60)

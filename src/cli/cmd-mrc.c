@@ -45,29 +45,6 @@ static const char usage[] =
     "pattern\n" CLI_OUTPUT_HELP "\n"
     "CSV columns: size_bytes,miss_ratio,ci_low,ci_high. An empty miss ratio: not enough samples.\n";
 
-static int parse_model(const char *text, enum analysis_model *model)
-{
-    static const char *const names[] = {"lru", "random", "statstack"};
-    for (int i = 0; i < 3; i++) {
-        if (strcmp(text, names[i]) == 0) {
-            *model = (enum analysis_model)i;
-            return 0;
-        }
-    }
-    return -1;
-}
-
-/* A whole number from 1 to most. */
-static int parse_number(const char *text, uint32_t most, uint32_t *value)
-{
-    char *end;
-    unsigned long number = strtoul(text, &end, 10);
-    if (*text < '0' || *text > '9' || *end || number == 0 || number > most)
-        return -1;
-    *value = (uint32_t)number;
-    return 0;
-}
-
 /* Sizes for a number of ways: a power of two of sets, from 1K (or one set) to 64M. */
 static struct curve_point *points_of_ways(struct profile *p, unsigned ways, size_t *n, struct error *err)
 {
@@ -114,6 +91,7 @@ static int compute_selected(struct profile *p, const struct analysis_question *q
 
 int cmd_mrc(int argc, char **argv)
 {
+    static const char *const models[] = {"lru", "random", "statstack", NULL};
     static const struct cli_syntax syntax = {"mrc", usage, ":h", options, NULL};
     struct cli_output output = {.format = REPORT_TEXT};
     struct analysis_question question = {.model = ANALYSIS_MODEL_LRU};
@@ -121,23 +99,25 @@ int cmd_mrc(int argc, char **argv)
     struct analysis_curve curve = {0};
     struct profile *p;
     struct error err;
-    int opt, status;
+    uint64_t ways;
+    int opt, status, word;
     while ((opt = cli_next_option(&syntax, argc, argv, &output, &status)) != 0) {
         switch (opt) {
         case OPT_MODEL:
-            if (parse_model(optarg, &question.model) != 0)
-                return cli_misuse("mrc", "--model %s: must be lru, random or statstack", optarg);
+            if ((word = cli_word_option("mrc", "--model", optarg, models)) < 0)
+                return 2;
+            question.model = (enum analysis_model)word;
             break;
         case OPT_SIZES:
             sizes = optarg;
             break;
         case OPT_THREAD:
-            if (parse_number(optarg, UINT32_MAX, &question.tid) != 0)
-                return cli_misuse("mrc", "--thread %s: must be the number of a thread", optarg);
+            if (cli_number_option("mrc", "--thread", "thread", optarg, &question.tid) != 0)
+                return 2;
             break;
         case OPT_PHASE:
-            if (parse_number(optarg, UINT32_MAX, &question.phase) != 0)
-                return cli_misuse("mrc", "--phase %s: must be the number of a phase", optarg);
+            if (cli_number_option("mrc", "--phase", "phase", optarg, &question.phase) != 0)
+                return 2;
             break;
         case OPT_FUNCTION:
             curve.function = optarg;
@@ -146,9 +126,9 @@ int cmd_mrc(int argc, char **argv)
             curve.object = optarg;
             break;
         default: /* OPT_WAYS */
-            if (parse_number(optarg, CURVE_SETS_WAYS, &question.ways) != 0)
-                return cli_misuse("mrc", "--ways %s: must be a whole number from 1 to %u", optarg,
-                                  CURVE_SETS_WAYS);
+            if (cli_whole_option("mrc", "--ways", optarg, 1, CURVE_SETS_WAYS, &ways) != 0)
+                return 2;
+            question.ways = (uint32_t)ways;
         }
     }
     if (status >= 0)

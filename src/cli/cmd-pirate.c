@@ -114,9 +114,10 @@ static int decimal(const char *option, const char *text, double most, double *va
 
 static int parse_option(int opt, const char *value, struct pirate_options *o)
 {
+    static const char *const by[] = {"pirate", "resctrl", NULL};
     struct error err;
     uint64_t number = 0;
-    int status = 0;
+    int status = 0, word;
     switch (opt) {
     case 'o':
         o->profile = value;
@@ -162,12 +163,12 @@ static int parse_option(int opt, const char *value, struct pirate_options *o)
         o->run.limit /= 100;
         return status;
     case OPT_LLC:
-        return size_parse(value, &o->run.llc_bytes, &err) == 0 ? 0 : cli_misuse("pirate", "%s", err.text);
+        return cli_size_option("pirate", NULL, value, &o->run.llc_bytes);
     case OPT_BY:
-        o->run.resctrl = strcmp(value, "resctrl") == 0;
-        return o->run.resctrl || strcmp(value, "pirate") == 0
-                   ? 0
-                   : cli_misuse("pirate", "--by %s: must be pirate or resctrl", value);
+        if ((word = cli_word_option("pirate", "--by", value, by)) < 0)
+            return 2;
+        o->run.resctrl = word;
+        return 0;
     case OPT_RESULTS:
         o->results = value;
         return value[0] ? 0 : cli_misuse("pirate", "--results must name a file");

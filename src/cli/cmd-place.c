@@ -57,7 +57,6 @@ struct place_options {
 static int parse_caches(const char *text, struct place_options *o)
 {
     char part[64];
-    struct error err;
     for (o->ncaches = 0; *text; o->ncaches++) {
         size_t length = strcspn(text, ",");
         if (o->ncaches == ASSIGNMENT_CACHES)
@@ -71,8 +70,8 @@ static int parse_caches(const char *text, struct place_options *o)
         if (!colon || cli_parse_whole(colon + 1, ASSIGNMENT_PROGRAMS, &cores) != 0 || cores == 0)
             return cli_misuse("place", "--caches %s: must be SIZE:CORES, such as 8M:4", part);
         *colon = '\0';
-        if (size_parse(part, &o->cache[o->ncaches].size_bytes, &err) != 0)
-            return cli_misuse("place", "--caches: %s", err.text);
+        if (cli_size_option("place", "--caches", part, &o->cache[o->ncaches].size_bytes) != 0)
+            return 2;
         o->cache[o->ncaches].cores = (uint32_t)cores;
         text += length + (text[length] == ',');
     }
@@ -81,27 +80,23 @@ static int parse_caches(const char *text, struct place_options *o)
 
 static int parse_option(int opt, const char *value, void *ctx)
 {
+    static const char *const goals[] = {"total", "worst", NULL};
     struct place_options *o = ctx;
+    int word;
     switch (opt) {
     case OPT_CACHES:
         return parse_caches(value, o);
     case OPT_GOAL:
-        o->goal = strcmp(value, "worst") == 0 ? ASSIGNMENT_WORST : ASSIGNMENT_TOTAL;
-        if (o->goal == ASSIGNMENT_WORST || strcmp(value, "total") == 0)
-            return 0;
-        return cli_misuse("place", "--goal %s: must be total or worst", value);
+        word = cli_word_option("place", "--goal", value, goals);
+        o->goal = word == 1 ? ASSIGNMENT_WORST : ASSIGNMENT_TOTAL;
+        return word < 0 ? 2 : 0;
     case OPT_NO_PHASES:
         o->no_phases = 1;
         return 0;
     case OPT_SEED:
-        return cli_parse_whole(value, UINT64_MAX, &o->seed) == 0
-                   ? 0
-                   : cli_misuse("place", "--seed %s: must be a whole number", value);
+        return cli_seed_option("place", value, &o->seed);
     default:
-        if (cli_parse_whole(value, ASSIGNMENT_PROGRAMS, &o->copies) == 0 && o->copies > 0)
-            return 0;
-        return cli_misuse("place", "--copies %s: must be a whole number from 1 to %u", value,
-                          ASSIGNMENT_PROGRAMS);
+        return cli_whole_option("place", "--copies", value, 1, ASSIGNMENT_PROGRAMS, &o->copies);
     }
 }
 

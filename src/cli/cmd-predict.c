@@ -41,14 +41,11 @@ struct predict_options {
 static int parse_option(int opt, const char *value, void *ctx)
 {
     struct predict_options *o = ctx;
-    struct error err;
     (void)opt;
     if (strncmp(value, "llc=", 4) != 0)
         return cli_misuse("predict", "--what-if %s: must be llc=SIZE, such as llc=64M", value);
     o->what_if = value;
-    return size_parse(value + 4, &o->what_if_bytes, &err) == 0
-               ? 0
-               : cli_misuse("predict", "--what-if: %s", err.text);
+    return cli_size_option("predict", "--what-if", value + 4, &o->what_if_bytes);
 }
 
 /* For its best, low and high curves. */

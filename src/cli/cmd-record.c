@@ -105,15 +105,14 @@ static const struct option options_table[] = {
 
 static const char *const reductions[] = {[COLLECT_REDUCE_NONE] = "none",
                                          [COLLECT_REDUCE_COUNTS] = "counts",
-                                         [COLLECT_REDUCE_DISTANCES] = "distances"};
-
+                                         [COLLECT_REDUCE_DISTANCES] = "distances",
+                                         NULL};
 static const char *const watching[] = {
-    [COLLECT_WATCH_AUTO] = "auto", [COLLECT_WATCH_PAGE] = "page", [COLLECT_WATCH_NONE] = "none"};
-static const char *const clocks[] = {[COLLECT_CLOCK_AUTO] = "auto",
-                                     [COLLECT_CLOCK_PMU] = "pmu",
-                                     [COLLECT_CLOCK_COUNT] = "count",
-                                     [COLLECT_CLOCK_COUNT_ALWAYS] = "count-always",
-                                     [COLLECT_CLOCK_CPUTIME] = "cputime"};
+    [COLLECT_WATCH_AUTO] = "auto", [COLLECT_WATCH_PAGE] = "page", [COLLECT_WATCH_NONE] = "none", NULL};
+static const char *const clocks[] = {
+    [COLLECT_CLOCK_AUTO] = "auto",       [COLLECT_CLOCK_PMU] = "pmu",
+    [COLLECT_CLOCK_COUNT] = "count",     [COLLECT_CLOCK_COUNT_ALWAYS] = "count-always",
+    [COLLECT_CLOCK_CPUTIME] = "cputime", NULL};
 
 /* 1/N, N a whole number. */
 static int parse_lines(const char *text, double *rate)
@@ -134,30 +133,15 @@ static int parse_lines(const char *text, double *rate)
 /* 0, or -1 after a message. */
 static int parse_switch(const char *option, const char *text, int *on)
 {
-    *on = strcmp(text, "on") == 0;
-    if (*on || strcmp(text, "off") == 0)
-        return 0;
-    cli_misuse("record", "%s %s: must be on or off", option, text);
-    return -1;
+    static const char *const words[] = {"on", "off", NULL};
+    int word = cli_word_option("record", option, text, words);
+    *on = word == 0;
+    return word < 0 ? -1 : 0;
 }
-
-/* The number of the word in words[n]; -1 after a message that lists them. */
-static int parse_word(const char *option, const char *text, const char *const *words, size_t n)
-{
-    char list[80] = "";
-    for (size_t i = 0; i < n; i++) {
-        if (strcmp(text, words[i]) == 0)
-            return (int)i;
-        size_t used = strlen(list);
-        snprintf(list + used, sizeof(list) - used, "%s%s", i == 0 ? "" : i + 1 < n ? ", " : " or ", words[i]);
-    }
-    cli_misuse("record", "%s %s: must be %s", option, text, list);
-    return -1;
-}
-#define PARSE_WORD(option, text, words) parse_word(option, text, words, sizeof(words) / sizeof((words)[0]))
 
 static int parse_option(int option, const char *value, struct collect_options *o)
 {
+    static const char *const modes[] = {"burst", "count", "full", NULL};
     uint64_t number;
     int word;
     switch (option) {
@@ -168,13 +152,12 @@ static int parse_option(int option, const char *value, struct collect_options *o
         cli_misuse("record", "-o must name a file");
         return -1;
     case OPTION_MODE:
-        o->full = strcmp(value, "full") == 0;
-        if (strcmp(value, "count") == 0)
+        if ((word = cli_word_option("record", "--mode", value, modes)) < 0)
+            return -1;
+        o->full = word == 2;
+        if (word == 1)
             o->clock = COLLECT_CLOCK_COUNT_ALWAYS;
-        if (o->full || strcmp(value, "burst") == 0 || strcmp(value, "count") == 0)
-            return 0;
-        cli_misuse("record", "--mode %s: must be burst, count or full", value);
-        return -1;
+        return 0;
     case OPTION_BURST_REFS:
         return cli_whole_option("record", "--burst-refs", value, BURST_REFS_MIN, BURST_REFS_MAX,
                                 &o->burst_refs);
@@ -203,7 +186,7 @@ static int parse_option(int option, const char *value, struct collect_options *o
         cli_misuse("record", "--trace must name a file: standard output is the command's");
         return -1;
     case OPTION_WATCH:
-        if ((word = PARSE_WORD("--watch", value, watching)) < 0)
+        if ((word = cli_word_option("record", "--watch", value, watching)) < 0)
             return -1;
         o->watch = (enum collect_watch)word;
         return 0;
@@ -215,12 +198,12 @@ static int parse_option(int option, const char *value, struct collect_options *o
     case OPTION_CALL_GRAPH:
         return parse_switch("--call-graph", value, &o->call_graph);
     case OPTION_REDUCE:
-        if ((word = PARSE_WORD("--reduce", value, reductions)) < 0)
+        if ((word = cli_word_option("record", "--reduce", value, reductions)) < 0)
             return -1;
         o->reduce = (enum collect_reduce)word;
         return 0;
     case OPTION_CLOCK:
-        if ((word = PARSE_WORD("--clock", value, clocks)) < 0)
+        if ((word = cli_word_option("record", "--clock", value, clocks)) < 0)
             return -1;
         o->clock = (enum collect_clock)word;
         return 0;

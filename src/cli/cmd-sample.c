@@ -61,7 +61,9 @@ struct sample_options {
 /* 0, or 2 after a message. */
 static int parse_option(int opt, const char *value, struct sample_options *o)
 {
+    static const char *const presets[] = {"s1", "s2", NULL};
     uint64_t number = 0;
+    int word;
     switch (opt) {
     case OPT_WINDOW:
         if (cli_parse_count(value, 0, &o->sampling.window, NULL) != 0)
@@ -79,10 +81,10 @@ static int parse_option(int opt, const char *value, struct sample_options *o)
         o->sampling.samples = (double)number;
         return 0;
     case OPT_PRESET:
-        if (strcmp(value, "s1") != 0 && strcmp(value, "s2") != 0)
-            return cli_misuse("sample", "--preset %s: must be s1 or s2", value);
+        if ((word = cli_word_option("sample", "--preset", value, presets)) < 0)
+            return 2;
         number = o->sampling.seed;
-        o->sampling = value[1] == '1' ? sparse_s1 : sparse_s2;
+        o->sampling = word == 0 ? sparse_s1 : sparse_s2;
         o->sampling.seed = number;
         return 0;
     case OPT_LINE:
@@ -91,9 +93,7 @@ static int parse_option(int opt, const char *value, struct sample_options *o)
             return cli_misuse("sample", "--line %s: must be a power of two from 16 to 4096", value);
         return 0;
     case OPT_SEED:
-        if (cli_parse_whole(value, UINT64_MAX, &o->sampling.seed) != 0)
-            return cli_misuse("sample", "--seed %s: must be a whole number", value);
-        return 0;
+        return cli_seed_option("sample", value, &o->sampling.seed);
     case OPT_FROM:
         o->from = value;
         return 0;

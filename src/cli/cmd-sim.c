@@ -122,9 +122,7 @@ static int parse_option(int opt, const char *value, struct sim_options *o)
             return cli_misuse("sim", "--line %s: must be a power of two from 16 to 4096", value);
         return 0;
     case OPT_CORES:
-        if (cli_parse_whole(value, SIM_CORES, &o->cores) != 0 || o->cores == 0)
-            return cli_misuse("sim", "--cores %s: must be a whole number from 1 to %u", value, SIM_CORES);
-        return 0;
+        return cli_whole_option("sim", "--cores", value, 1, SIM_CORES, &o->cores);
     case OPT_CAUSES:
         o->causes = 1;
         return 0;
@@ -146,9 +144,7 @@ static int parse_option(int opt, const char *value, struct sim_options *o)
         o->like_cachegrind = strcmp(value, "cachegrind") == 0;
         return o->like_cachegrind ? 0 : cli_misuse("sim", "--like %s: only cachegrind is known", value);
     case OPT_SEED:
-        if (cli_parse_whole(value, UINT64_MAX, &o->seed) != 0)
-            return cli_misuse("sim", "--seed %s: must be a whole number", value);
-        return 0;
+        return cli_seed_option("sim", value, &o->seed);
     default:
         o->from = value;
         return 0;

@@ -54,7 +54,7 @@ struct stack_options {
     size_t nlines;
     int separate;
     double rate;
-    unsigned jobs;
+    uint64_t jobs;
 };
 
 /* --- options: 0, or 2 after a message --- */
@@ -82,7 +82,9 @@ static int parse_lines(const char *text, struct stack_options *o)
 
 static int parse_option(int opt, const char *value, struct stack_options *o)
 {
+    static const char *const threads[] = {"together", "separate", NULL};
     char *end;
+    int word;
     switch (opt) {
     case OPT_SIZES:
         o->sizes = value;
@@ -90,22 +92,15 @@ static int parse_option(int opt, const char *value, struct stack_options *o)
     case OPT_LINE:
         return parse_lines(value, o);
     case OPT_THREADS:
-        o->separate = strcmp(value, "separate") == 0;
-        if (o->separate || strcmp(value, "together") == 0)
-            return 0;
-        return cli_misuse("stack", "--threads %s: must be together or separate", value);
+        o->separate = (word = cli_word_option("stack", "--threads", value, threads)) == 1;
+        return word < 0 ? 2 : 0;
     case OPT_SHARDS:
         o->rate = strtod(value, &end);
         if (end != value && *end == '\0' && o->rate > 0 && o->rate <= 1)
             return 0;
         return cli_misuse("stack", "--shards %s: must be above 0 and at most 1", value);
-    case OPT_JOBS: {
-        unsigned long n = strtoul(value, &end, 10);
-        if (*value < '0' || *value > '9' || *end != '\0' || n < 1 || n > 1024)
-            return cli_misuse("stack", "--jobs %s: must be a whole number from 1 to 1024", value);
-        o->jobs = (unsigned)n;
-        return 0;
-    }
+    case OPT_JOBS:
+        return cli_whole_option("stack", "--jobs", value, 1, 1024, &o->jobs);
     default:
         o->from = value;
         return 0;
@@ -171,7 +166,7 @@ static int run(const char *file, const struct stack_options *o, const struct cur
                                            .nlines = o->nlines,
                                            .separate = o->separate,
                                            .rate = o->rate,
-                                           .workers = o->jobs};
+                                           .workers = (unsigned)o->jobs};
     struct stackset *set = NULL;
     struct error err;
     uint64_t references = 0;
@@ -223,7 +218,7 @@ int cmd_stack(int argc, char **argv)
     struct stack_options o = {.output = {.format = REPORT_TEXT},
                               .sizes = CLI_DEFAULT_SIZES,
                               .rate = 1,
-                              .jobs = cores > 0 ? (unsigned)cores : 1};
+                              .jobs = cores > 0 ? (uint64_t)cores : 1};
     struct error err;
     int status = take_options(argc, argv, &o);
     if (status < 0) {

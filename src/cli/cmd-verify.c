@@ -103,9 +103,7 @@ static int parse_option(int opt, const char *value, struct verify_options *o)
             return 0;
         return cli_misuse("verify", "--burst-refs %s: must be a number from 1000 to 100000000", value);
     case OPT_SEED:
-        if (cli_parse_whole(value, UINT64_MAX, &o->seed) == 0)
-            return 0;
-        return cli_misuse("verify", "--seed %s: must be a whole number", value);
+        return cli_seed_option("verify", value, &o->seed);
     default:
         o->keep = value;
         return value[0] != '\0' ? 0 : cli_misuse("verify", "--keep must name a file");
@@ -370,17 +368,6 @@ static int verify_profiles(const char *sampled, const char *full, struct result 
     return compare_times(sampled, full, r, &err) < 0 ? cli_fail(&err) : 0;
 }
 
-/* An SQLite file; no trace looks like that. */
-static int is_profile(const char *file)
-{
-    char head[16] = "";
-    FILE *f = fopen(file, "re");
-    size_t n = f ? fread(head, 1, sizeof head, f) : 0;
-    if (f)
-        fclose(f);
-    return n == sizeof head && memcmp(head, "SQLite format 3", sizeof head) == 0;
-}
-
 /* --- a profile and a trace --- */
 
 static int exact_curve(struct trace_reader *reader, unsigned line_bytes, struct result *r, struct error *err)
@@ -451,9 +438,9 @@ int cmd_verify(int argc, char **argv)
     memcpy(r.exact, points, r.n * sizeof *points);
     r.estimate.points = points;
     r.estimate.n = r.n;
-    status = is_command                     ? verify_command(&o, argv + optind, &r)
-             : is_profile(argv[optind + 1]) ? verify_profiles(argv[optind], argv[optind + 1], &r)
-                                            : verify_files(argv[optind], argv[optind + 1], &r);
+    status = is_command                          ? verify_command(&o, argv + optind, &r)
+             : cli_is_database(argv[optind + 1]) ? verify_profiles(argv[optind], argv[optind + 1], &r)
+                                                 : verify_files(argv[optind], argv[optind + 1], &r);
     if (status == 0)
         print(&r, argv[optind], &o.output);
     free(points);

@@ -75,9 +75,9 @@ static int misuse_option(const char *command, int result, char **argv)
 static int output_option(const struct cli_syntax *syntax, int opt, const char *value,
                          struct cli_output *output)
 {
-    static const char *const formats[] = {"text", "csv", "json"}, *const colors[] = {"auto", "always",
-                                                                                     "never"};
-    const char *const *names = opt == CLI_OPT_FORMAT ? formats : colors;
+    static const char *const formats[] = {"text", "csv", "json", NULL};
+    static const char *const colors[] = {"auto", "always", "never", NULL};
+    int word;
     if (opt != CLI_OPT_FORMAT && opt != CLI_OPT_COLOR)
         return 0;
     if (opt == CLI_OPT_FORMAT) {
@@ -85,20 +85,14 @@ static int output_option(const struct cli_syntax *syntax, int opt, const char *v
         if (output->other_format)
             return 1;
     }
-    if (!value) /* a --color without value, as in ls */
-        value = "always";
-    for (int i = 0; i < 3; i++) {
-        if (strcmp(value, names[i]) != 0)
-            continue;
-        if (opt == CLI_OPT_FORMAT)
-            output->format = (enum report_format)i;
-        else
-            output->color = (enum report_color)i;
-        return 1;
+    if (opt == CLI_OPT_FORMAT) {
+        word = cli_word_option(syntax->command, "--format", value, formats);
+        output->format = (enum report_format)word;
+    } else {
+        word = cli_word_option(syntax->command, "--color", value ? value : "always", colors); /* as in ls */
+        output->color = (enum report_color)word;
     }
-    cli_misuse(syntax->command, "--%s %s: must be %s, %s or %s", opt == CLI_OPT_FORMAT ? "format" : "color",
-               value, names[0], names[1], names[2]);
-    return -1;
+    return word < 0 ? -1 : 1;
 }
 
 int cli_next_option(const struct cli_syntax *syntax, int argc, char **argv, struct cli_output *output,
@@ -203,6 +197,48 @@ int cli_parse_whole(const char *text, uint64_t most, uint64_t *value)
     return 0;
 }
 
+int cli_word_option(const char *command, const char *option, const char *text, const char *const *words)
+{
+    char list[80] = "";
+    for (int i = 0; words[i]; i++) {
+        if (strcmp(text, words[i]) == 0)
+            return i;
+        size_t used = strlen(list);
+        snprintf(list + used, sizeof list - used, "%s%s",
+                 i == 0         ? ""
+                 : words[i + 1] ? ", "
+                                : " or ",
+                 words[i]);
+    }
+    cli_misuse(command, "%s %s: must be %s", option, text, list);
+    return -1;
+}
+
+int cli_size_option(const char *command, const char *option, const char *text, uint64_t *bytes)
+{
+    struct error err;
+    if (size_parse(text, bytes, &err) == 0)
+        return 0;
+    return cli_misuse(command, "%s%s%s", option ? option : "", option ? ": " : "", err.text);
+}
+
+int cli_number_option(const char *command, const char *option, const char *what, const char *text,
+                      uint32_t *value)
+{
+    uint64_t number;
+    if (cli_parse_whole(text, UINT32_MAX, &number) != 0 || number == 0)
+        return cli_misuse(command, "%s %s: must be the number of a %s", option, text, what);
+    *value = (uint32_t)number;
+    return 0;
+}
+
+int cli_seed_option(const char *command, const char *text, uint64_t *seed)
+{
+    return cli_parse_whole(text, UINT64_MAX, seed) == 0
+               ? 0
+               : cli_misuse(command, "--seed %s: must be a whole number", text);
+}
+
 int cli_whole_option(const char *command, const char *option, const char *text, uint64_t least, uint64_t most,
                      uint64_t *value)
 {
@@ -253,6 +289,17 @@ int cli_temporary_folder(const char *word, char *folder, size_t size, struct err
     return 0;
 }
 
+int cli_is_database(const char *path)
+{
+    static const char magic[] = "SQLite format 3";
+    char head[sizeof magic];
+    FILE *f = strcmp(path, "-") == 0 ? NULL : fopen(path, "re");
+    size_t n = f ? fread(head, 1, sizeof head, f) : 0;
+    if (f)
+        fclose(f);
+    return n == sizeof head && memcmp(head, magic, sizeof head) == 0;
+}
+
 /* For a device or pipe, which cannot be replaced; and for a file where there was none. */
 static int write_directly(const char *path, void (*write)(FILE *out, const void *ctx), const void *ctx)
 {
@@ -290,6 +337,19 @@ int cli_replace_file(const char *path, void (*write)(FILE *out, const void *ctx)
         return 0;
     int code = errno ? -errno : -EIO;
     return error_set(err, code, "cannot write '%s': %s", path, strerror(-code));
+}
+
+static void write_text(FILE *out, const void *text)
+{
+    fputs(text, out);
+}
+
+int cli_write_text(const char *path, const char *text, struct error *err)
+{
+    if (strcmp(path, "-") != 0)
+        return cli_replace_file(path, write_text, text, err);
+    fputs(text, stdout);
+    return 0;
 }
 
 /* Index of the kind of code with that name; -1: there is none. */

@@ -169,8 +169,7 @@ int diff_page_data(const struct report_curves *curves, char **json, struct error
             code = error_set(err, -ENOMEM, "out of memory for the page");
     }
     for (int i = 0; i < 2; i++)
-        if (profiles[i])
-            profile_close(profiles[i], 0, NULL);
+        profile_close(profiles[i], 0, NULL);
     if (code != 0) {
         free(*json);
         *json = NULL;

@@ -123,8 +123,7 @@ int diff_parts_print(const struct report_curves *curves, int all, enum report_fo
     if (code == 0)
         code = load(profiles, curves, &d, tables, &phases, err);
     for (int i = 0; i < 2; i++)
-        if (profiles[i])
-            profile_close(profiles[i], 0, NULL);
+        profile_close(profiles[i], 0, NULL);
     if (code == 0)
         report_difference_all(stdout, &d, format);
     diff_table_clear(&tables[0]);

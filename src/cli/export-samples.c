@@ -11,18 +11,6 @@
 #include "profile/profile.h"
 #include "trace/usf-samples.h"
 
-int export_is_profile(const char *path)
-{
-    static const char magic[] = "SQLite format 3";
-    char start[sizeof magic];
-    FILE *file = strcmp(path, "-") == 0 ? NULL : fopen(path, "re");
-    if (!file)
-        return 0;
-    size_t n = fread(start, 1, sizeof start, file);
-    fclose(file);
-    return n == sizeof start && memcmp(start, magic, sizeof magic) == 0;
-}
-
 /* *line_bytes and *s from the profile; the caller clears *s. */
 static int load(struct profile *p, const char *path, double *line_bytes, struct usf_samples *s,
                 struct error *err)

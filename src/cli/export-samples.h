@@ -3,8 +3,6 @@
 #ifndef CACHEGRAM_EXPORT_SAMPLES_H
 #define CACHEGRAM_EXPORT_SAMPLES_H
 
-/* Whether that file is a profile (or another SQLite database), by its first bytes. */
-int export_is_profile(const char *path);
 /* Writes the sparse samples of the profile as a USF file ("-": stdout). The exit status. */
 int export_samples(const char *profile, const char *output);
 

@@ -208,54 +208,44 @@ static const struct {
 };
 #define TABLES (sizeof tables / sizeof tables[0])
 
-struct text {
-    char *data;
-    size_t n;
-};
-
 static int is_missing(int code)
 {
     return code == -ENODATA || code == -ENOENT || code == -EINVAL;
 }
 
-static int make_table(size_t i, const struct source *s, struct text *text, struct error *err)
+/* *text: NULL, or what the caller frees. */
+static int make_table(size_t i, const struct source *s, char **text, struct error *err)
 {
-    FILE *memory = open_memstream(&text->data, &text->n);
+    size_t size;
+    *text = NULL;
+    FILE *memory = open_memstream(text, &size);
     int code = memory ? tables[i].put(memory, s, err) : error_set(err, -ENOMEM, "out of memory");
     if (memory && fclose(memory) != 0 && code == 0)
         code = error_set(err, -ENOMEM, "out of memory");
     if (code != 0) {
-        free(text->data);
-        *text = (struct text){0};
+        free(*text);
+        *text = NULL;
     }
     return code;
 }
 
-static void write_text(FILE *out, const void *ctx)
-{
-    const struct text *text = ctx;
-    fwrite(text->data, 1, text->n, out);
-}
-
 static int write_one(const struct source *s, const char *table, const char *output, struct error *err)
 {
-    struct text text = {0};
+    char *text;
     size_t i = 0;
     while (strcmp(tables[i].name, table) != 0)
         i++;
     int code = make_table(i, s, &text, err);
-    if (code == 0 && strcmp(output, "-") == 0)
-        write_text(stdout, &text);
-    else if (code == 0)
-        code = cli_replace_file(output, write_text, &text, err);
-    free(text.data);
+    if (code == 0)
+        code = cli_write_text(output, text, err);
+    free(text);
     return code;
 }
 
 /* All are made before the first one is written: a damaged profile leaves nothing. */
 static int write_all(const struct source *s, const char *folder, struct error *err)
 {
-    struct text texts[TABLES] = {{0}};
+    char *texts[TABLES] = {NULL};
     char path[4096];
     int code = 0, found = 0;
     for (size_t i = 0; i < TABLES && code == 0; i++) {
@@ -273,11 +263,11 @@ static int write_all(const struct source *s, const char *folder, struct error *e
         int n = snprintf(path, sizeof path, "%s/%s.csv", folder, tables[i].name);
         if (n < 0 || (size_t)n >= sizeof path)
             code = error_set(err, -ENAMETOOLONG, "the name '%s' is too long", folder);
-        else if (texts[i].data)
-            code = cli_replace_file(path, write_text, &texts[i], err);
+        else if (texts[i])
+            code = cli_write_text(path, texts[i], err);
     }
     for (size_t i = 0; i < TABLES; i++)
-        free(texts[i].data);
+        free(texts[i]);
     return code;
 }
 
@@ -302,16 +292,16 @@ int export_tables_json(FILE *out, struct profile *p, const char *name, double si
     const char *separator = "";
     putc('{', out);
     for (size_t i = 0; i < TABLES; i++) {
-        struct text text = {0};
+        char *text;
         int code = make_table(i, &s, &text, err);
         if (code != 0 && !is_missing(code))
             return code;
         if (code == 0) {
             fprintf(out, "%s\n\"%s\": ", separator, tables[i].name);
-            write_text(out, &text);
+            fputs(text, out);
             separator = ",";
         }
-        free(text.data);
+        free(text);
     }
     putc('}', out);
     return 0;

@@ -498,3 +498,16 @@ int page_data(const struct page_data_options *options, char **json, struct error
     }
     return code;
 }
+
+static void put_page(FILE *out, const void *json)
+{
+    report_page(out, json);
+}
+
+int page_write(const char *file, const char *json, struct error *err)
+{
+    if (strcmp(file, "-") != 0)
+        return cli_replace_file(file, put_page, json, err);
+    report_page(stdout, json);
+    return 0;
+}

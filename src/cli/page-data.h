@@ -23,4 +23,7 @@ struct page_data_options {
 /* 0 with *json, which the caller frees; or negative with err filled and *json NULL. */
 int page_data(const struct page_data_options *options, char **json, struct error *err);
 
+/* Writes the page of such data to a file, or to standard output ("-"). */
+int page_write(const char *file, const char *json, struct error *err);
+
 #endif

@@ -87,16 +87,14 @@ static int solo_cpis(const char *text, const char *command, struct cli_memory *m
 
 static int size(const char *command, const char *option, const char *text, uint64_t *bytes)
 {
-    struct error err;
-    if (size_parse(text, bytes, &err) == 0)
-        return 1;
-    cli_misuse(command, "%s: %s", option, err.text);
-    return -1;
+    return cli_size_option(command, option, text, bytes) == 0 ? 1 : -1;
 }
 
 /* 1: handled, 0: another option, -1: bad value (message printed). */
 static int memory_option(const char *command, int opt, const char *value, struct cli_memory *memory)
 {
+    static const char *const models[] = {"lru", "statstack", NULL};
+    int word;
     switch (opt) {
     case CLI_OPT_MACHINE:
         memory->machine = value;
@@ -119,11 +117,8 @@ static int memory_option(const char *command, int opt, const char *value, struct
     case CLI_OPT_BANDWIDTH:
         return number(command, "--bandwidth", value, 0, &memory->bandwidth_bytes);
     case CLI_OPT_CURVES:
-        memory->paper = strcmp(value, "statstack") == 0;
-        if (memory->paper || strcmp(value, "lru") == 0)
-            return 1;
-        cli_misuse(command, "--model %s: must be lru or statstack", value);
-        return -1;
+        memory->paper = (word = cli_word_option(command, "--model", value, models)) == 1;
+        return word < 0 ? -1 : 1;
     default:
         return 0;
     }
