@@ -63,8 +63,7 @@ static int put_hotspots(FILE *json, struct profile *profiles[2], const struct re
         fprintf(json, "%s%.0f", i ? ", " : "", points[i].size_bytes);
     fputs("],\n\"functions\": ", json);
     int code = put_tables(json, profiles, d, points, n, 0, &why);
-    fputs(",\n\"no_functions\": ", json);
-    report_json_string(json, why.text);
+    report_json_member_string(json, ",\n", "no_functions", why.text);
     fputs(",\n\"objects\": ", json);
     if (code != -ENOMEM)
         code = put_tables(json, profiles, d, points, n, 1, &ignored);
@@ -90,8 +89,7 @@ static int put_phases(FILE *json, struct profile *profiles[2], const struct repo
         report_phase_difference(json, &view, REPORT_JSON);
     else
         fputs("null", json);
-    fputs(",\n\"no_phases\": ", json);
-    report_json_string(json, why.text);
+    report_json_member_string(json, ",\n", "no_phases", why.text);
     analysis_phase_difference_clear(&difference);
     if (code == -ENOMEM)
         *err = why;
@@ -105,12 +103,9 @@ static int put_run(FILE *json, struct profile *p, const struct analysis_curve *c
     int code = summary ? analysis_summary_load(p, summary, err) : error_set(err, -ENOMEM, "out of memory");
     if (code == 0) {
         cli_machines_find(p, &machines);
-        fputs("{\"profile\": ", json);
-        report_json_string(json, curve->profile);
-        fputs(", \"command\": ", json);
-        report_json_string(json, summary->command);
-        fputs(", \"warning\": ", json);
-        report_json_string(json, summary->warning);
+        report_json_member_string(json, "{", "profile", curve->profile);
+        report_json_member_string(json, ", ", "command", summary->command);
+        report_json_member_string(json, ", ", "warning", summary->warning);
         fputs(",\n\"curve\": ", json);
         report_curve_json(json, curve);
         fputs(",\n\"facts\": ", json);

@@ -161,8 +161,7 @@ static int put_run(struct making *m, struct error *err)
         report_page_measured(m->json, &pirate);
         put_curve(m, "lru", &lru);
         put_curve(m, "random", &random);
-        fputs(",\n\"no_curve\": ", m->json);
-        report_json_string(m->json, lru.n > 0 ? "" : why.text);
+        report_json_member_string(m->json, ",\n", "no_curve", lru.n > 0 ? "" : why.text);
         if (code != 0)
             error_set(err, code, "out of memory for the page");
     }
@@ -281,8 +280,7 @@ static int put_hotspots(struct making *m, struct error *err)
         }
         fputs("]}", m->json);
     }
-    fputs("],\n\"no_hotspots\": ", m->json);
-    report_json_string(m->json, why.text);
+    report_json_member_string(m->json, "],\n", "no_hotspots", why.text);
     return 0;
 }
 

@@ -62,10 +62,7 @@ static void put_numbers(FILE *out, const struct analysis_annotation *a, double m
     fprintf(out, "%6.2f%%  ", 100 * share(misses, a->insns.total.misses));
     if (a->with_stall)
         fprintf(out, "%6.2f%%  ", 100 * stall);
-    if (isnan(of_line))
-        fprintf(out, "%10s  ", "-");
-    else
-        fprintf(out, "%9.3f%%  ", 100 * of_line);
+    report_percent(out, "", 10, 3, of_line, "  ");
     fprintf(out, "%6.2f%%", 100 * share(references, a->insns.total.references));
 }
 
@@ -283,8 +280,7 @@ static void put_csv_row(FILE *out, const struct analysis_annotation *a, const st
     char object[NAME_ROOM] = "";
     double all = a->insns.total.references;
     report_csv_plain(out, part->function ? part->function : "");
-    putc(',', out);
-    report_csv_plain(out, part->file);
+    report_csv_next_plain(out, part->file);
     putc(',', out);
     if (r->line)
         fprintf(out, "%" PRIu32, r->line);
@@ -294,17 +290,13 @@ static void put_csv_row(FILE *out, const struct analysis_annotation *a, const st
     report_csv_plain(out, object);
     const double numbers[] = {share(r->references, all), a->insns.size_bytes, ratio(r->misses, r->references),
                               share(r->misses, a->insns.total.misses), r->stall};
-    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
-        putc(',', out);
-        report_csv_number(out, numbers[i]);
-    }
-    putc(',', out);
-    report_csv_plain(out, part->image->path);
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
+        report_csv_next_number(out, numbers[i]);
+    report_csv_next_plain(out, part->image->path);
     putc(',', out);
     if (r->is_insn)
         fprintf(out, "%" PRIu64, r->offset);
-    putc(',', out);
-    report_csv_number(out, all > 0 ? 1000 * r->misses / all : NAN);
+    report_csv_next_number(out, all > 0 ? 1000 * r->misses / all : NAN);
     fprintf(out, ",%" PRIu64 ",", r->recorded);
     report_csv_plain(out, r->text ? r->text : "");
     putc('\n', out);
@@ -354,21 +346,6 @@ static void put_csv(FILE *out, const struct analysis_annotation *a, const struct
     }
 }
 
-static void put_json_number(FILE *out, const char *key, double value)
-{
-    fprintf(out, ", \"%s\": ", key);
-    report_json_number(out, value);
-}
-
-static void put_json_text(FILE *out, const char *key, const char *text)
-{
-    fprintf(out, ", \"%s\": ", key);
-    if (text)
-        report_json_string(out, text);
-    else
-        fputs("null", out);
-}
-
 static void put_json_row(FILE *out, const struct analysis_annotation *a, const struct row *r)
 {
     char object[NAME_ROOM];
@@ -378,15 +355,15 @@ static void put_json_row(FILE *out, const struct analysis_annotation *a, const s
         fputs("{\"line\": null", out);
     if (r->is_insn)
         fprintf(out, ", \"offset\": %" PRIu64, r->offset);
-    put_json_text(out, "text", r->text);
-    put_json_number(out, "refs_share", share(r->references, a->insns.total.references));
-    put_json_number(out, "miss_ratio", ratio(r->misses, r->references));
-    put_json_number(out, "miss_share", share(r->misses, a->insns.total.misses));
-    put_json_number(out, "stall_share", r->stall);
+    report_json_member_string(out, ", ", "text", r->text);
+    report_json_member_number(out, ", ", "refs_share", share(r->references, a->insns.total.references));
+    report_json_member_number(out, ", ", "miss_ratio", ratio(r->misses, r->references));
+    report_json_member_number(out, ", ", "miss_share", share(r->misses, a->insns.total.misses));
+    report_json_member_number(out, ", ", "stall_share", r->stall);
     fprintf(out, ", \"recorded_refs\": %" PRIu64, r->recorded);
     if (r->object) {
         report_object_name(r->object, object, sizeof object);
-        put_json_text(out, "object", object);
+        report_json_member_string(out, ", ", "object", object);
     }
     putc('}', out);
 }
@@ -395,20 +372,19 @@ static void put_json_part(FILE *out, const struct analysis_annotation *a, const 
 {
     const struct annotated *part = p->part;
     const struct shares_result *whole = part->whole && part->whole->enough ? part->whole : NULL;
-    fputs("{\"module\": ", out);
-    report_json_string(out, part->image->path);
-    put_json_text(out, "build_id", *part->image->build_id ? part->image->build_id : NULL);
-    put_json_text(out, "function", part->function);
-    put_json_text(out, "file", *part->file ? part->file : NULL);
-    put_json_text(out, "source", p->source ? p->source->path : NULL);
+    report_json_member_string(out, "{", "module", part->image->path);
+    report_json_member_string(out, ", ", "build_id", *part->image->build_id ? part->image->build_id : NULL);
+    report_json_member_string(out, ", ", "function", part->function);
+    report_json_member_string(out, ", ", "file", *part->file ? part->file : NULL);
+    report_json_member_string(out, ", ", "source", p->source ? p->source->path : NULL);
     fprintf(out, ", \"source_changed\": %s", p->source_changed ? "true" : "false");
-    put_json_text(out, "note", p->note);
-    put_json_number(out, "refs_share", share(part->references, a->insns.total.references));
-    put_json_number(out, "miss_ratio", ratio(part->misses, part->references));
-    put_json_number(out, "miss_share", share(part->misses, a->insns.total.misses));
-    put_json_number(out, "stall_share", part->stall);
-    put_json_number(out, "miss_share_low", whole ? whole->share_low : NAN);
-    put_json_number(out, "miss_share_high", whole ? whole->share_high : NAN);
+    report_json_member_string(out, ", ", "note", p->note);
+    report_json_member_number(out, ", ", "refs_share", share(part->references, a->insns.total.references));
+    report_json_member_number(out, ", ", "miss_ratio", ratio(part->misses, part->references));
+    report_json_member_number(out, ", ", "miss_share", share(part->misses, a->insns.total.misses));
+    report_json_member_number(out, ", ", "stall_share", part->stall);
+    report_json_member_number(out, ", ", "miss_share_low", whole ? whole->share_low : NAN);
+    report_json_member_number(out, ", ", "miss_share_high", whole ? whole->share_high : NAN);
     fputs(",\n     \"lines\": [", out);
     for (size_t i = 0; i < part->nlines; i++) {
         struct row row = row_of_line(p, &part->lines[i]);
@@ -428,8 +404,7 @@ static void put_json(FILE *out, const struct analysis_annotation *a, const struc
                      size_t n)
 {
     const struct analysis_hotspots *h = &a->insns;
-    fputs("{\n  \"profile\": ", out);
-    report_json_string(out, h->profile);
+    report_json_member_string(out, "{\n  ", "profile", h->profile);
     fprintf(out, ",\n  \"mode\": \"%s\",\n  \"size_bytes\": %.0f,\n  \"line_bytes\": %u,\n  \"miss_ratio\": ",
             h->full ? "full" : "burst", h->size_bytes, h->line_bytes);
     report_json_number(out, h->total.miss_ratio);

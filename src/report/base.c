@@ -31,19 +31,15 @@ void report_bases_text(FILE *out, const struct report_base *bases, uint32_t n)
 
 void report_base_json(FILE *out, const struct report_base *base)
 {
-    fputs(", \"cpi_base\": ", out);
-    report_json_number(out, base->cpi_base);
-    fputs(", \"overlap\": ", out);
-    report_json_number(out, base->overlap);
+    report_json_member_number(out, ", ", "cpi_base", base->cpi_base);
+    report_json_member_number(out, ", ", "overlap", base->overlap);
     fprintf(out, ", \"base_from\": \"%s\", \"base_why\": ", base->from);
     report_json_string(out, base->why);
 }
 
 void report_base_csv(FILE *out, const struct report_base *base)
 {
-    putc(',', out);
-    report_csv_number(out, base->cpi_base);
-    putc(',', out);
-    report_csv_number(out, base->overlap);
+    report_csv_next_number(out, base->cpi_base);
+    report_csv_next_number(out, base->overlap);
     fprintf(out, ",%s", base->from);
 }

@@ -117,24 +117,20 @@ static void put_json_nodes(FILE *out, const struct analysis_hotspots *h, size_t 
         else
             fputs("null", out);
         if (call->frame && *call->frame->file) {
-            fputs(", \"file\": ", out);
-            report_json_string(out, call->frame->file);
+            report_json_member_string(out, ", ", "file", call->frame->file);
             fprintf(out, ", \"line\": %" PRIu32, call->frame->line);
         }
         if (call->frame && analysis_caller(h, call->frame)) {
             char text[NAME_ROOM] = "";
             struct analysis_call inlined = {.frame = analysis_caller(h, call->frame)};
             add_call_text(h, &inlined, text, sizeof text);
-            fputs(", \"inlined_into\": ", out);
-            report_json_string(out, text);
+            report_json_member_string(out, ", ", "inlined_into", text);
         }
         if (call->image) {
-            fputs(", \"module\": ", out);
-            report_json_string(out, call->image->path);
+            report_json_member_string(out, ", ", "module", call->image->path);
             fprintf(out, ", \"offset\": %" PRIu64, call->offset);
         }
-        fputs(", \"share\": ", out);
-        report_json_number(out, call->share);
+        report_json_member_number(out, ", ", "share", call->share);
         fputs(", \"callers\": ", out);
         put_json_nodes(out, h, i + 1, next);
         putc('}', out);

@@ -95,8 +95,7 @@ static void put_conflicts_json(FILE *out, const struct analysis_causes *c)
         fputs(i ? ",\n    {\"victim\": " : "\n    {\"victim\": ", out);
         put_name(&c->h, list[i], text);
         report_json_string(out, text);
-        fputs(", \"refs_share\": ", out);
-        report_json_number(out, list[i]->conflicts);
+        report_json_member_number(out, ", ", "refs_share", list[i]->conflicts);
         putc('}', out);
     }
     fputs(n ? "\n  ]" : "]", out);
@@ -158,14 +157,12 @@ static void put_csv(FILE *out, const struct analysis_causes *c, size_t n)
 static void put_json(FILE *out, const struct analysis_causes *c, size_t n)
 {
     char text[NAME_ROOM];
-    fputs("{\n  \"profile\": ", out);
-    report_json_string(out, c->h.profile);
+    report_json_member_string(out, "{\n  ", "profile", c->h.profile);
     fprintf(out,
             ",\n  \"mode\": \"%s\",\n  \"size_bytes\": %.0f,\n  \"rows_left_out\": %zu,\n  \"miss_ratio\": ",
             c->h.full ? "full" : "burst", c->h.size_bytes, c->n - n);
     report_json_number(out, c->h.total.miss_ratio);
-    fputs(",\n  \"cold_share\": ", out);
-    report_json_number(out, c->cold);
+    report_json_member_number(out, ",\n  ", "cold_share", c->cold);
     fputs(",\n  \"rows\": [", out);
     for (size_t i = 0; i < n; i++) {
         const struct analysis_cause *cause = &c->list[i];
@@ -175,8 +172,7 @@ static void put_json(FILE *out, const struct analysis_causes *c, size_t n)
         fputs(", \"evictor\": ", out);
         put_name(&c->h, cause->evictor, text);
         report_json_string(out, text);
-        fputs(", \"share\": ", out);
-        report_json_number(out, cause->share);
+        report_json_member_number(out, ", ", "share", cause->share);
         fprintf(out, ", \"sampled_reuses\": %.0f}", cause->reuses);
     }
     fputs(n ? "\n  ]" : "]", out);

@@ -37,15 +37,12 @@ static void csv(FILE *out, const struct report_corun *c)
         values(&c->rows[k], value);
         report_csv_string(out, c->rows[k].program);
         fprintf(out, ",%" PRIu64, c->size_bytes);
-        for (size_t i = 0; i < COLUMNS; i++) {
-            putc(',', out);
-            report_csv_number(out, value[i]);
-        }
+        for (size_t i = 0; i < COLUMNS; i++)
+            report_csv_next_number(out, value[i]);
         report_base_csv(out, &c->bases[k]);
         fprintf(out, ",%u,", c->rows[k].phases);
         report_csv_number(out, c->rows[k].mean_miss_ratio);
-        putc(',', out);
-        report_csv_number(out, c->rows[k].mean_cpi);
+        report_csv_next_number(out, c->rows[k].mean_cpi);
         putc('\n', out);
     }
 }
@@ -53,17 +50,14 @@ static void csv(FILE *out, const struct report_corun *c)
 static void json(FILE *out, const struct report_corun *c)
 {
     double value[COLUMNS];
-    fputs("{\n  \"machine\": ", out);
-    report_json_string(out, c->machine);
+    report_json_member_string(out, "{\n  ", "machine", c->machine);
     fprintf(out, ",\n  \"size_bytes\": %" PRIu64 ",\n  \"converged\": %s,\n  \"iterations\": %u,\n",
             c->size_bytes, c->converged ? "true" : "false", c->iterations);
     fprintf(out, "  \"from_all_references\": %s,\n", c->exact ? "true" : "false");
     fprintf(out, "  \"residual\": %.3g,\n  \"wait_cycles\": ", c->residual);
     report_json_number(out, c->wait_cycles);
-    fputs(",\n  \"bandwidth_utilisation\": ", out);
-    report_json_number(out, c->utilisation);
-    fputs(",\n  \"cpi_error\": ", out);
-    report_json_number(out, c->cpi_error);
+    report_json_member_number(out, ",\n  ", "bandwidth_utilisation", c->utilisation);
+    report_json_member_number(out, ",\n  ", "cpi_error", c->cpi_error);
     fputs(",\n  \"programs\": [", out);
     for (uint32_t k = 0; k < c->n; k++) {
         values(&c->rows[k], value);
@@ -76,8 +70,7 @@ static void json(FILE *out, const struct report_corun *c)
         report_base_json(out, &c->bases[k]);
         fprintf(out, ", \"phases\": %u, \"mean_miss_ratio\": ", c->rows[k].phases);
         report_json_number(out, c->rows[k].mean_miss_ratio);
-        fputs(", \"mean_cpi\": ", out);
-        report_json_number(out, c->rows[k].mean_cpi);
+        report_json_member_number(out, ", ", "mean_cpi", c->rows[k].mean_cpi);
         putc('}', out);
     }
     fputs("\n  ]\n}\n", out);

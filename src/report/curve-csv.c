@@ -5,10 +5,8 @@ void report_csv_point(FILE *out, const struct curve_point *point)
 {
     fprintf(out, "%.0f,", point->size_bytes);
     report_csv_number(out, point->miss_ratio);
-    putc(',', out);
-    report_csv_number(out, point->low);
-    putc(',', out);
-    report_csv_number(out, point->high);
+    report_csv_next_number(out, point->low);
+    report_csv_next_number(out, point->high);
 }
 
 void report_curve_csv(FILE *out, const struct analysis_curve *curve)

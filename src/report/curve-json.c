@@ -9,10 +9,8 @@ void report_points_json(FILE *out, const struct curve_point *points, size_t n)
     for (size_t i = 0; i < n; i++) {
         fprintf(out, "%s\n    {\"size_bytes\": %.0f, \"miss_ratio\": ", i ? "," : "", points[i].size_bytes);
         report_json_number(out, points[i].miss_ratio);
-        fputs(", \"ci_low\": ", out);
-        report_json_number(out, points[i].low);
-        fputs(", \"ci_high\": ", out);
-        report_json_number(out, points[i].high);
+        report_json_member_number(out, ", ", "ci_low", points[i].low);
+        report_json_member_number(out, ", ", "ci_high", points[i].high);
         putc('}', out);
     }
     fputs(n ? "\n  ]" : "]", out);
@@ -20,8 +18,7 @@ void report_points_json(FILE *out, const struct curve_point *points, size_t n)
 
 void report_curve_json(FILE *out, const struct analysis_curve *curve)
 {
-    fputs("{\n  \"profile\": ", out);
-    report_json_string(out, curve->profile);
+    report_json_member_string(out, "{\n  ", "profile", curve->profile);
     fprintf(out, ",\n  \"mode\": \"%s\",\n  \"model\": \"%s\",\n  \"line_bytes\": %u,\n",
             curve->lines_rate < 1 ? "lines"
             : curve->full         ? "full"
@@ -33,13 +30,11 @@ void report_curve_json(FILE *out, const struct analysis_curve *curve)
     fprintf(out, "  \"complete\": %s,\n", curve->extent == EXTENT_BEGINNING ? "false" : "true");
     fprintf(out, "  \"references\": %" PRIu64 ",\n  \"bursts\": %zu,\n", curve->references, curve->bursts);
     if (curve->function) {
-        fputs("  \"function\": ", out);
-        report_json_string(out, curve->function);
+        report_json_member_string(out, "  ", "function", curve->function);
         fputs(",\n", out);
     }
     if (curve->object) {
-        fputs("  \"object\": ", out);
-        report_json_string(out, curve->object);
+        report_json_member_string(out, "  ", "object", curve->object);
         fputs(",\n", out);
     }
     if (curve->function || curve->object)

@@ -73,10 +73,7 @@ void report_curve_text(FILE *out, const struct analysis_curve *curve, const stru
         const struct curve_point *point = &curve->points[i];
         char text[SIZE_TEXT];
         fprintf(out, "%8s  ", size_format((uint64_t)point->size_bytes, text));
-        if (isnan(point->miss_ratio))
-            fprintf(out, "%10s", "-");
-        else
-            fprintf(out, "%9.3f%%", point->miss_ratio * 100);
+        report_percent(out, "", 10, 3, point->miss_ratio, "");
         if (banded && !isnan(point->low) && !isnan(point->high))
             fprintf(out, "  %7.3f%% to %7.3f%%", point->low * 100, point->high * 100);
         if (isnan(point->miss_ratio))

@@ -18,14 +18,11 @@
 static void put_csv_change(FILE *out, const struct analysis_change *c)
 {
     report_csv_number(out, c->before);
-    putc(',', out);
-    report_csv_number(out, c->after);
-    putc(',', out);
-    report_csv_number(out, c->delta);
+    report_csv_next_number(out, c->after);
+    report_csv_next_number(out, c->delta);
     fprintf(out, ",%d,", c->significant);
     report_csv_number(out, c->low);
-    putc(',', out);
-    report_csv_number(out, c->high);
+    report_csv_next_number(out, c->high);
     putc('\n', out);
 }
 
@@ -43,10 +40,8 @@ static void put_json_change(FILE *out, const struct analysis_change *c)
 
 static void put_json_files(FILE *out, const char *before, const char *after)
 {
-    fputs("{\n  \"before\": ", out);
-    report_json_string(out, before);
-    fputs(",\n  \"after\": ", out);
-    report_json_string(out, after);
+    report_json_member_string(out, "{\n  ", "before", before);
+    report_json_member_string(out, ",\n  ", "after", after);
     fputs(",\n", out);
 }
 
@@ -137,14 +132,8 @@ static void put_curves_text(FILE *out, const struct report_difference *all)
         if (!all->all && !is_shown(d, i))
             continue;
         fprintf(out, "%8s  ", size_format((uint64_t)d->before->points[i].size_bytes, text));
-        if (isnan(c->before))
-            fprintf(out, "%10s  ", "-");
-        else
-            fprintf(out, "%9.3f%%  ", 100 * c->before);
-        if (isnan(c->after))
-            fprintf(out, "%10s  ", "-");
-        else
-            fprintf(out, "%9.3f%%  ", 100 * c->after);
+        report_percent(out, "", 10, 3, c->before, "  ");
+        report_percent(out, "", 10, 3, c->after, "  ");
         if (isnan(c->delta))
             fprintf(out, "%9s  ", "-");
         else
@@ -253,15 +242,13 @@ void report_function_difference(FILE *out, const struct report_functions *f, enu
         char name[NAME_ROOM];
         if (format == REPORT_CSV) {
             report_csv_plain(out, name_of(f, row, name));
-            putc(',', out);
-            report_csv_plain(out, row->module);
+            report_csv_next_plain(out, row->module);
             fprintf(out, ",%.0f,", f->size_bytes);
             put_csv_change(out, &row->misses);
         } else {
             fprintf(out, "%s\n    {\"%s\": ", i ? "," : "", what);
             report_json_string(out, name_of(f, row, name));
-            fputs(", \"module\": ", out);
-            report_json_string(out, row->module);
+            report_json_member_string(out, ", ", "module", row->module);
             fputs(", ", out);
             put_json_change(out, &row->misses);
         }
@@ -278,10 +265,7 @@ static void put_phase_numbers(FILE *out, const struct analysis_phase_row *row, s
 {
     fprintf(out, "%6" PRIu32 "  %6.2f%%  %7zu", row->phase, 100 * row->refs_share, row->windows);
     for (size_t k = 0; k < npoints; k++)
-        if (isnan(row->points[k].miss_ratio))
-            fprintf(out, "  %9s", "-");
-        else
-            fprintf(out, "  %8.3f%%", 100 * row->points[k].miss_ratio);
+        report_percent(out, "  ", 9, 3, row->points[k].miss_ratio, "");
     putc('\n', out);
 }
 
@@ -364,10 +348,8 @@ static void put_phase_csv(FILE *out, const struct analysis_phase_pair *pair, siz
         putc(',', out);
     }
     report_csv_number(out, pair->alike);
-    for (size_t side = 0; side < 2; side++) {
-        putc(',', out);
-        report_csv_number(out, rows[side] ? rows[side]->refs_share : NAN);
-    }
+    for (size_t side = 0; side < 2; side++)
+        report_csv_next_number(out, rows[side] ? rows[side]->refs_share : NAN);
     fprintf(out, ",%.0f,", size_bytes);
     struct analysis_change change = {NAN, NAN, NAN, NAN, NAN, 0};
     if (pair->changes)

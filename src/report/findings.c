@@ -54,20 +54,15 @@ void report_answer_json(FILE *out, const struct analysis_answer *a)
 {
     fprintf(out, "  \"answer\": {\"size_bytes\": %.0f, \"hit_ratio\": ", a->first_bytes);
     report_json_number(out, a->hit_ratio);
-    fputs(", \"hit_ratio_low\": ", out);
-    report_json_number(out, a->hit_low);
-    fputs(", \"hit_ratio_high\": ", out);
-    report_json_number(out, a->hit_high);
+    report_json_member_number(out, ", ", "hit_ratio_low", a->hit_low);
+    report_json_member_number(out, ", ", "hit_ratio_high", a->hit_high);
     if (a->gain > 0) {
         fprintf(out, ", \"from_bytes\": %.0f, \"to_bytes\": %.0f, \"gain\": ", a->from_bytes, a->to_bytes);
         report_json_number(out, a->gain);
-        fputs(", \"gain_low\": ", out);
-        report_json_number(out, a->gain_low);
-        fputs(", \"gain_high\": ", out);
-        report_json_number(out, a->gain_high);
+        report_json_member_number(out, ", ", "gain_low", a->gain_low);
+        report_json_member_number(out, ", ", "gain_high", a->gain_high);
     }
-    fputs(", \"most_gain\": ", out);
-    report_json_number(out, a->most_gain);
+    report_json_member_number(out, ", ", "most_gain", a->most_gain);
     fprintf(out, ", \"flat\": %s}", a->flat ? "true" : "false");
 }
 
@@ -203,8 +198,7 @@ static void put_text(FILE *out, const char *key, const char *text)
 
 static void put_place_json(FILE *out, const struct analysis_place *s)
 {
-    fputs("{\"share\": ", out);
-    report_json_number(out, s->share);
+    report_json_member_number(out, "{", "share", s->share);
     fprintf(out, ", \"line_bytes\": %u", s->line_bytes);
     if (*s->object)
         put_text(out, "object", s->object);
@@ -259,14 +253,11 @@ void report_findings_json(FILE *out, const struct analysis_findings *findings)
                 put_text(out, "caller_file", f->caller_file);
                 fprintf(out, ", \"caller_line\": %" PRIu32, f->caller_line);
             }
-            fputs(", \"caller_share\": ", out);
-            report_json_number(out, f->caller_share);
+            report_json_member_number(out, ", ", "caller_share", f->caller_share);
         }
         static const char *const remedies[] = {"block", "stream", "order", "pack", NULL};
-        fputs(", \"cold_share\": ", out);
-        report_json_number(out, f->cold);
-        fputs(", \"used_bytes_per_line\": ", out);
-        report_json_number(out, f->used_bytes);
+        report_json_member_number(out, ", ", "cold_share", f->cold);
+        report_json_member_number(out, ", ", "used_bytes_per_line", f->used_bytes);
         fprintf(out, ", \"stride_bytes\": %" PRId64 ", \"gone_at_bytes\": ", f->stride);
         report_json_number(out, f->gone_bytes > 0 ? f->gone_bytes : NAN);
         if (remedies[f->remedy])
@@ -292,10 +283,8 @@ void report_places_csv(FILE *out, const struct analysis_place *places, size_t n)
         const struct analysis_place *s = &places[i];
         const char *const names[] = {s->object, s->function, s->module, s->file};
         report_csv_number(out, s->share);
-        for (size_t k = 0; k < 4; k++) {
-            putc(',', out);
-            report_csv_plain(out, names[k]);
-        }
+        for (size_t k = 0; k < 4; k++)
+            report_csv_next_plain(out, names[k]);
         putc(',', out);
         if (*s->file)
             fprintf(out, "%" PRIu32, s->line);

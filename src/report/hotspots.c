@@ -313,10 +313,7 @@ static void put_row_name(FILE *out, const struct analysis_hotspots *h, const str
 /* How the row uses lines. */
 static void put_use(FILE *out, const struct analysis_hotspot *row, int with_stride)
 {
-    if (isnan(row->used_share))
-        fprintf(out, "%4s  ", "-");
-    else
-        fprintf(out, "%3.0f%%  ", 100 * row->used_share);
+    report_percent(out, "", 4, 0, row->used_share, "  ");
     if (with_stride && row->stride)
         fprintf(out, "%8" PRId64 "  ", row->stride);
     else if (with_stride)
@@ -396,10 +393,7 @@ static void put_text(FILE *out, const struct analysis_hotspots *h, size_t left_o
             fprintf(out, "%16s  ", "few samples");
         if (stall)
             fprintf(out, "%6.2f%%  ", 100 * row->stall);
-        if (isnan(s->miss_ratio))
-            fprintf(out, "%10s  ", "-");
-        else
-            fprintf(out, "%9.3f%%  ", 100 * s->miss_ratio);
+        report_percent(out, "", 10, 3, s->miss_ratio, "  ");
         /* Data is known of a sample of the references only, and may have missed all of a row's. */
         if (!(s->references_share > 0) && s->misses_share > 0)
             fprintf(out, "%7s  ", "-");
@@ -460,17 +454,13 @@ static int has_place(const struct profile_object *object)
 /* The last columns. */
 static void put_csv_use(FILE *out, const struct analysis_hotspot *row)
 {
-    putc(',', out);
-    report_csv_plain(out, row->field ? field_name(row->field) : "");
-    putc(',', out);
-    report_csv_plain(out, row->field ? row->field->type : "");
-    putc(',', out);
-    report_csv_number(out, row->used_share);
+    report_csv_next_plain(out, row->field ? field_name(row->field) : "");
+    report_csv_next_plain(out, row->field ? row->field->type : "");
+    report_csv_next_number(out, row->used_share);
     putc(',', out);
     if (row->stride)
         fprintf(out, "%" PRId64, row->stride);
-    putc(',', out);
-    report_csv_number(out, row->conflicts);
+    report_csv_next_number(out, row->conflicts);
 }
 
 /* The rest of a line: what of the row was reached by a path of calls. */
@@ -479,10 +469,8 @@ static void put_csv_path(FILE *out, const struct analysis_hotspots *h, const str
     char text[NAME_ROOM];
     if (h->with_calls) {
         report_path_text(h, path, text, sizeof text);
-        putc(',', out);
-        report_csv_plain(out, text);
-        putc(',', out);
-        report_csv_number(out, path->share);
+        report_csv_next_plain(out, text);
+        report_csv_next_number(out, path->share);
     }
     putc('\n', out);
 }
@@ -508,24 +496,19 @@ static void put_csv_row(FILE *out, const struct analysis_hotspots *h, const stru
     if (h->objects)
         put_object(object, text);
     report_csv_plain(out, h->objects ? text : "");
-    putc(',', out);
-    report_csv_number(out, s->references_share);
+    report_csv_next_number(out, s->references_share);
     fprintf(out, ",%.0f,", h->size_bytes);
     report_csv_number(out, s->miss_ratio);
-    putc(',', out);
-    report_csv_number(out, s->misses_share);
-    putc(',', out);
-    report_csv_number(out, row->stall);
-    putc(',', out);
-    report_csv_plain(out, row->image ? row->image->path : "");
+    report_csv_next_number(out, s->misses_share);
+    report_csv_next_number(out, row->stall);
+    report_csv_next_plain(out, row->image ? row->image->path : "");
     putc(',', out);
     if (row->offset != PROFILE_SITE_REST)
         fprintf(out, "%" PRIu64, row->offset);
     putc(',', out);
     put_callers(h, h->by == ANALYSIS_BY_FUNCTION ? NULL : frame, text);
     report_csv_plain(out, text);
-    putc(',', out);
-    report_csv_number(out, h->total.references > 0 ? 1000 * s->misses / h->total.references : NAN);
+    report_csv_next_number(out, h->total.references > 0 ? 1000 * s->misses / h->total.references : NAN);
     fprintf(out, ",%" PRIu64 ",", s->recorded);
     const double ends[] = {s->share_low, s->share_high, s->ratio_low, s->ratio_high};
     for (size_t k = 0; k < 4; k++) {
@@ -561,12 +544,6 @@ static void put_csv(FILE *out, const struct analysis_hotspots *h)
     }
 }
 
-static void put_json_number(FILE *out, const char *key, double value)
-{
-    fprintf(out, ", \"%s\": ", key);
-    report_json_number(out, value);
-}
-
 static void put_json_frame(FILE *out, const struct profile_frame *frame)
 {
     fputs("{\"function\": ", out);
@@ -575,8 +552,7 @@ static void put_json_frame(FILE *out, const struct profile_frame *frame)
     else
         fputs("null", out);
     if (*frame->file) {
-        fputs(", \"file\": ", out);
-        report_json_string(out, frame->file);
+        report_json_member_string(out, ", ", "file", frame->file);
         fprintf(out, ", \"line\": %" PRIu32 ", \"line_guessed\": %s", frame->line,
                 frame->guessed ? "true" : "false");
     }
@@ -586,17 +562,13 @@ static void put_json_frame(FILE *out, const struct profile_frame *frame)
 static void put_json_code(FILE *out, const struct analysis_hotspots *h, const struct analysis_hotspot *row)
 {
     char text[NAME_ROOM];
-    fputs("\"module\": ", out);
-    report_json_string(out, row->image->path);
-    if (*row->image->build_id) {
-        fputs(", \"build_id\": ", out);
-        report_json_string(out, row->image->build_id);
-    }
+    report_json_member_string(out, "", "module", row->image->path);
+    if (*row->image->build_id)
+        report_json_member_string(out, ", ", "build_id", row->image->build_id);
     if (h->by != ANALYSIS_BY_MODULE) {
         const struct profile_frame *frame = h->by == ANALYSIS_BY_FUNCTION ? row->outer : row->frame;
         put_function(row, frame, text);
-        fputs(", \"function\": ", out);
-        report_json_string(out, text);
+        report_json_member_string(out, ", ", "function", text);
         if (frame && h->by != ANALYSIS_BY_FUNCTION) {
             fputs(", \"frames\": [", out);
             for (int first = 1; frame; frame = analysis_caller(h, frame), first = 0) {
@@ -614,14 +586,11 @@ static void put_json_object(FILE *out, const struct profile_object *object)
 {
     char text[NAME_ROOM];
     put_object(object, text);
-    fputs("\"object\": ", out);
-    report_json_string(out, text);
+    report_json_member_string(out, "", "object", text);
     fprintf(out, ", \"object_kind\": \"%s\"",
             profile_object_kind(object ? object->kind : PROFILE_OBJECT_UNKNOWN));
-    if (object && *object->module) {
-        fputs(", \"object_module\": ", out);
-        report_json_string(out, object->module);
-    }
+    if (object && *object->module)
+        report_json_member_string(out, ", ", "object_module", object->module);
     if (object && has_place(object))
         fprintf(out, ", \"object_offset\": %" PRIu64, object->offset);
     if (object && object->size)
@@ -638,12 +607,9 @@ void report_hotspot_json_name(FILE *out, const struct analysis_hotspots *h,
     if (h->objects)
         put_json_object(out, row->object);
     if (row->field) {
-        fputs(", \"field\": ", out);
-        report_json_string(out, field_name(row->field));
-        if (*row->field->type) {
-            fputs(", \"field_type\": ", out);
-            report_json_string(out, row->field->type);
-        }
+        report_json_member_string(out, ", ", "field", field_name(row->field));
+        if (*row->field->type)
+            report_json_member_string(out, ", ", "field_type", row->field->type);
     }
 }
 
@@ -652,19 +618,19 @@ static void put_json_row(FILE *out, const struct analysis_hotspots *h, const str
     const struct shares_result *s = &row->shares;
     putc('{', out);
     report_hotspot_json_name(out, h, row);
-    put_json_number(out, "refs_share", s->references_share);
-    put_json_number(out, "miss_ratio", s->miss_ratio);
-    put_json_number(out, "miss_share", s->misses_share);
-    put_json_number(out, "stall_share", row->stall);
-    put_json_number(out, "misses_per_1000_refs",
-                    h->total.references > 0 ? 1000 * s->misses / h->total.references : NAN);
-    put_json_number(out, "miss_share_low", s->enough ? s->share_low : NAN);
-    put_json_number(out, "miss_share_high", s->enough ? s->share_high : NAN);
-    put_json_number(out, "miss_ratio_low", s->enough ? s->ratio_low : NAN);
-    put_json_number(out, "miss_ratio_high", s->enough ? s->ratio_high : NAN);
-    put_json_number(out, "line_used_share", row->used_share);
-    put_json_number(out, "stride_bytes", row->stride ? (double)row->stride : NAN);
-    put_json_number(out, "conflict_share", row->conflicts);
+    report_json_member_number(out, ", ", "refs_share", s->references_share);
+    report_json_member_number(out, ", ", "miss_ratio", s->miss_ratio);
+    report_json_member_number(out, ", ", "miss_share", s->misses_share);
+    report_json_member_number(out, ", ", "stall_share", row->stall);
+    report_json_member_number(out, ", ", "misses_per_1000_refs",
+                              h->total.references > 0 ? 1000 * s->misses / h->total.references : NAN);
+    report_json_member_number(out, ", ", "miss_share_low", s->enough ? s->share_low : NAN);
+    report_json_member_number(out, ", ", "miss_share_high", s->enough ? s->share_high : NAN);
+    report_json_member_number(out, ", ", "miss_ratio_low", s->enough ? s->ratio_low : NAN);
+    report_json_member_number(out, ", ", "miss_ratio_high", s->enough ? s->ratio_high : NAN);
+    report_json_member_number(out, ", ", "line_used_share", row->used_share);
+    report_json_member_number(out, ", ", "stride_bytes", row->stride ? (double)row->stride : NAN);
+    report_json_member_number(out, ", ", "conflict_share", row->conflicts);
     fprintf(out, ", \"recorded_refs\": %" PRIu64 ", \"enough_samples\": %s", s->recorded,
             s->enough ? "true" : "false");
     if (row->ncalls > 0) {
@@ -676,8 +642,7 @@ static void put_json_row(FILE *out, const struct analysis_hotspots *h, const str
 
 static void put_json(FILE *out, const struct analysis_hotspots *h, size_t left_out)
 {
-    fputs("{\n  \"profile\": ", out);
-    report_json_string(out, h->profile);
+    report_json_member_string(out, "{\n  ", "profile", h->profile);
     fprintf(out, ",\n  \"mode\": \"%s\",\n  \"by\": \"%s\",\n  \"size_bytes\": %.0f,\n  \"line_bytes\": %u",
             h->full ? "full" : "burst", h->by == ANALYSIS_BY_INSN ? "insn" : by_names[h->by], h->size_bytes,
             h->line_bytes);
@@ -686,8 +651,7 @@ static void put_json(FILE *out, const struct analysis_hotspots *h, size_t left_o
     if (h->phase)
         fprintf(out, ",\n  \"phase\": %" PRIu32 ",\n  \"phase_in_part\": %s", h->phase,
                 h->part_left_out ? "true" : "false");
-    fputs(",\n  \"miss_ratio\": ", out);
-    report_json_number(out, h->total.miss_ratio);
+    report_json_member_number(out, ",\n  ", "miss_ratio", h->total.miss_ratio);
     fputs(",\n  \"rows\": [", out);
     for (size_t i = 0; i < h->n; i++) {
         fputs(i ? ",\n    " : "\n    ", out);

@@ -39,14 +39,11 @@ static void csv(FILE *out, const struct machine *m)
             fprintf(out, "%s,%" PRIu64 ",%" PRIu64 ",%u,%u,", name, level->size_bytes, level->measured_bytes,
                     level->ways, level->shared_by);
             report_csv_number(out, level->latency_cycles);
-            putc(',', out);
-            report_csv_number(out, level->latency_ns);
+            report_csv_next_number(out, level->latency_ns);
             fprintf(out, ",%u,", b->cores);
             report_csv_number(out, b->read_gbps);
-            putc(',', out);
-            report_csv_number(out, b->write_gbps);
-            putc(',', out);
-            report_csv_number(out, b->copy_gbps);
+            report_csv_next_number(out, b->write_gbps);
+            report_csv_next_number(out, b->copy_gbps);
             putc('\n', out);
         }
     }

@@ -29,8 +29,7 @@ void report_page_machines(FILE *json, const struct report_page_machine *machines
         const struct report_page_machine *m = &machines[i];
         fprintf(json, "%s{\"recorded\": %s, \"name\": ", i ? ", " : "", m->recorded ? "true" : "false");
         report_json_string(json, m->name);
-        fputs(", \"cpu\": ", json);
-        report_json_string(json, m->cpu);
+        report_json_member_string(json, ", ", "cpu", m->cpu);
         fputs(", \"levels\": [", json);
         for (size_t k = 0; k < m->nlevels; k++)
             fprintf(json, "%s%" PRIu64, k ? ", " : "", m->level_bytes[k]);
@@ -73,10 +72,8 @@ static void put_fact(FILE *json, char *line)
             length--;
     }
     word[length] = '\0';
-    fputs("{\"key\": ", json);
-    report_json_string(json, word);
-    fputs(", \"text\": ", json);
-    report_json_string(json, text ? text : "");
+    report_json_member_string(json, "{", "key", word);
+    report_json_member_string(json, ", ", "text", text ? text : "");
     putc('}', json);
 }
 
@@ -336,8 +333,7 @@ void report_page_names(FILE *json, struct report_page_names *names)
 void report_page_source(FILE *json, const char *name, const struct source *source, uint32_t first,
                         uint32_t last, int changed)
 {
-    fputs("{\"file\": ", json);
-    report_json_string(json, name);
+    report_json_member_string(json, "{", "file", name);
     fprintf(json, ", \"first\": %" PRIu32 ", \"changed\": %s, \"lines\": [", first,
             changed ? "true" : "false");
     for (uint32_t line = first; line <= last && line <= source->nlines; line++) {

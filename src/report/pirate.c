@@ -98,8 +98,7 @@ void report_pirate_rows_json(FILE *out, const struct analysis_pirate *r, const s
 
 static void json(FILE *out, const struct analysis_pirate *r, const struct analysis_curve *curve)
 {
-    fputs("{\n  \"unit\": ", out);
-    report_json_string(out, r->unit);
+    report_json_member_string(out, "{\n  ", "unit", r->unit);
     const struct {
         const char *name;
         double value;
@@ -119,8 +118,7 @@ static void json(FILE *out, const struct analysis_pirate *r, const struct analys
         fprintf(out, ",\n  \"%s\": ", numbers[i].name);
         report_json_number(out, numbers[i].value);
     }
-    fputs(",\n  \"notes\": ", out);
-    report_json_string(out, r->notes);
+    report_json_member_string(out, ",\n  ", "notes", r->notes);
     fputs(",\n", out);
     report_pirate_rows_json(out, r, curve);
     fputs("\n}\n", out);

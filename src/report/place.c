@@ -39,8 +39,7 @@ static void csv(FILE *out, const struct report_place *p)
                 continue;
             fprintf(out, "%u,%" PRIu64 ",", m, p->problem->caches[m].size_bytes);
             report_csv_string(out, p->bases[i].program);
-            putc(',', out);
-            report_csv_number(out, p->result->slowdown[i]);
+            report_csv_next_number(out, p->result->slowdown[i]);
             report_base_csv(out, &p->bases[i]);
             putc('\n', out);
         }
@@ -62,8 +61,7 @@ static void json(FILE *out, const struct report_place *p)
         fprintf(out, ",\n  \"%s\": ", numbers[i].name);
         report_json_number(out, numbers[i].value);
     }
-    fputs(",\n  \"total_slowdown_without_phases\": ", out);
-    report_json_number(out, p->mean ? p->mean->total : NAN);
+    report_json_member_number(out, ",\n  ", "total_slowdown_without_phases", p->mean ? p->mean->total : NAN);
     fputs(",\n  \"programs\": [", out);
     for (uint32_t i = 0; i < p->problem->programs; i++) {
         fprintf(out, "%s\n    {\"program\": ", i ? "," : "");

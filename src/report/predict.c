@@ -15,10 +15,8 @@ static void csv(FILE *out, const struct report_predict *p)
         const double values[] = {r->size_bytes, r->latency_cycles, r->miss_ratio, r->low,
                                  r->high,       r->cycles_share,   p->cpi,        p->ns_per_reference};
         fputs(r->level, out);
-        for (size_t k = 0; k < sizeof values / sizeof values[0]; k++) {
-            putc(',', out);
-            report_csv_number(out, values[k]);
-        }
+        for (size_t k = 0; k < sizeof values / sizeof values[0]; k++)
+            report_csv_next_number(out, values[k]);
         report_base_csv(out, p->base);
         putc('\n', out);
     }
@@ -32,12 +30,9 @@ static void json_number(FILE *out, const char *name, double value)
 
 static void json(FILE *out, const struct report_predict *p)
 {
-    fputs("{\n  \"program\": ", out);
-    report_json_string(out, p->base->program);
-    fputs(",\n  \"machine\": ", out);
-    report_json_string(out, p->machine);
-    fputs(",\n  \"bottleneck\": ", out);
-    report_json_string(out, p->bottleneck);
+    report_json_member_string(out, "{\n  ", "program", p->base->program);
+    report_json_member_string(out, ",\n  ", "machine", p->machine);
+    report_json_member_string(out, ",\n  ", "bottleneck", p->bottleneck);
     json_number(out, "cpi", p->cpi);
     json_number(out, "cpi_low", p->cpi_low);
     json_number(out, "cpi_high", p->cpi_high);

@@ -111,6 +111,10 @@ void report_json_string(FILE *out, const char *text);
  */
 void report_json_number(FILE *out, double value);
 void report_csv_number(FILE *out, double value);
+/* A member of a JSON object: lead ("{", ", ", ...), "key": and the value; a string that is NULL becomes null.
+ */
+void report_json_member_string(FILE *out, const char *lead, const char *key, const char *text);
+void report_json_member_number(FILE *out, const char *lead, const char *key, double value);
 void report_csv_point(FILE *out, const struct curve_point *point); /* size, miss ratio, its interval */
 /* Writes a CSV field, quoted if necessary (RFC 4180). */
 void report_csv_string(FILE *out, const char *text);
@@ -118,6 +122,11 @@ void report_csv_string(FILE *out, const char *text);
 void report_csv_plain(FILE *out, const char *text);
 /* Likewise; the ends of its lines remain. */
 void report_csv_lines(FILE *out, const char *text);
+/* A comma, and the next field of a row. */
+void report_csv_next_number(FILE *out, double value);
+void report_csv_next_plain(FILE *out, const char *text);
+/* A ratio in text, as a percentage of `width` characters; "-" for NaN. */
+void report_percent(FILE *out, const char *before, int width, int decimals, double ratio, const char *after);
 /* Writes text whose lines are broken between words, so that they are not longer than `width`. */
 void report_wrapped(FILE *out, const char *text, unsigned width);
 /* What limits "all references" of a profile of full mode, to be written after these words; "": nothing. */

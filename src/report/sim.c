@@ -65,16 +65,12 @@ static void csv(FILE *out, const struct report_sim *report)
         fprintf(out, ",%" PRIu64 ",%" PRIu64 ",%s", row->cache.size_bytes, row->ways,
                 sim_policy_name(row->cache.policy));
         first_columns(row, first);
-        for (size_t i = 0; i < COLUMNS_FIRST; i++) {
-            putc(',', out);
-            report_csv_number(out, first[i].value);
-        }
+        for (size_t i = 0; i < COLUMNS_FIRST; i++)
+            report_csv_next_number(out, first[i].value);
         fprintf(out, ",%u,%s,%d", row->config, inclusions[row->cache.inclusion], row->cache.shared != 0);
         more_columns(row, more);
-        for (size_t i = 0; i < COLUMNS_MORE; i++) {
-            putc(',', out);
-            report_csv_number(out, more[i].value);
-        }
+        for (size_t i = 0; i < COLUMNS_MORE; i++)
+            report_csv_next_number(out, more[i].value);
         putc('\n', out);
     }
 }
@@ -102,8 +98,7 @@ static void json(FILE *out, const struct report_sim *report)
             "],\n  \"references\": %" PRIu64 ",\n  \"line_bytes\": %u,\n  \"sampling\": ", report->references,
             report->line_bytes);
     report_json_string(out, report->sampling ? report->sampling : "none");
-    fputs(",\n  \"simulated_share\": ", out);
-    report_json_number(out, report->share);
+    report_json_member_number(out, ",\n  ", "simulated_share", report->share);
     fputs(",\n  \"caches\": [", out);
     for (size_t r = 0; r < report->n; r++) {
         const struct report_sim_row *row = &report->rows[r];
@@ -203,10 +198,7 @@ static void text(FILE *out, const struct report_sim *report, const struct report
         fprintf(out, " %-8s", sim_policy_name(row->cache.policy));
         text_count(out, 15, row->accesses);
         text_count(out, 14, row->misses);
-        if (isnan(row->miss_ratio))
-            fprintf(out, " %10s", "-");
-        else
-            fprintf(out, " %9.4f%%", 100 * row->miss_ratio);
+        report_percent(out, " ", 10, 4, row->miss_ratio, "");
         if (wide) {
             text_count(out, 14, row->evictions);
             text_count(out, 14, row->writebacks);

@@ -26,8 +26,7 @@ static void print_csv(FILE *out, const struct report_stack *s)
 
 static void print_json(FILE *out, const struct report_stack *s)
 {
-    fputs("{\n  \"trace\": ", out);
-    report_json_string(out, s->trace);
+    report_json_member_string(out, "{\n  ", "trace", s->trace);
     fprintf(out, ",\n  \"references\": %" PRIu64 ",\n  \"rate\": %.17g,\n  \"memory_bytes\": %zu,\n",
             s->references, s->rate, s->memory_bytes);
     fputs("  \"stacks\": [", out);

@@ -37,8 +37,7 @@ static void put_ratios(FILE *out, const double *ratios, size_t n)
 
 static void put_json_head(FILE *out, const struct analysis_timeline *t)
 {
-    fputs("{\n  \"profile\": ", out);
-    report_json_string(out, t->profile);
+    report_json_member_string(out, "{\n  ", "profile", t->profile);
     fprintf(out, ",\n  \"line_bytes\": %u,\n  \"bursts\": %zu,\n  \"exact_windows\": %zu,\n  \"sizes\": [",
             t->line_bytes, t->bursts, t->exact);
     for (size_t k = 0; k < t->nsizes; k++)
@@ -100,15 +99,11 @@ static void put_json_variation(FILE *out, const struct analysis_timeline *t, con
         return;
     fprintf(out, ", \"variation\": {\"size_bytes\": %.0f", t->sizes[p->variation_size]);
     if (is_transition(v)) {
-        fputs(", \"first_windows_miss_ratio\": ", out);
-        report_json_number(out, v->first);
-        fputs(", \"other_windows_miss_ratio\": ", out);
-        report_json_number(out, v->others);
+        report_json_member_number(out, ", ", "first_windows_miss_ratio", v->first);
+        report_json_member_number(out, ", ", "other_windows_miss_ratio", v->others);
     }
-    if (v->instance > 0) {
-        fputs(", \"instance_deviation\": ", out);
-        report_json_number(out, v->instance);
-    }
+    if (v->instance > 0)
+        report_json_member_number(out, ", ", "instance_deviation", v->instance);
     if (v->period > 0)
         fprintf(out, ", \"period_windows\": %zu", v->period);
     putc('}', out);
@@ -181,10 +176,7 @@ static void put_phase_table(FILE *out, const struct analysis_timeline *t, const 
         fprintf(out, " %7.2f%% %8zu %7zu", all > 0 ? 100 * p->refs / all : 0, p->windows, p->bursts);
         for (size_t k = 0; k < t->nsizes; k += step) {
             double ratio = t->of_phase[i * t->nsizes + k];
-            if (isnan(ratio))
-                fprintf(out, " %8s", "-");
-            else
-                fprintf(out, " %7.3f%%", 100 * ratio);
+            report_percent(out, " ", 8, 3, ratio, "");
         }
         putc('\n', out);
     }

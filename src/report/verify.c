@@ -56,14 +56,10 @@ static void print_csv(FILE *out, const struct report_verify *v)
     for (size_t i = 0; i < v->n; i++) {
         fprintf(out, "%.0f,", v->exact[i].size_bytes);
         report_csv_number(out, v->exact[i].miss_ratio);
-        putc(',', out);
-        report_csv_number(out, v->estimate[i].miss_ratio);
-        putc(',', out);
-        report_csv_number(out, v->estimate[i].low);
-        putc(',', out);
-        report_csv_number(out, v->estimate[i].high);
-        putc(',', out);
-        report_csv_number(out, v->estimate[i].miss_ratio - v->exact[i].miss_ratio);
+        report_csv_next_number(out, v->estimate[i].miss_ratio);
+        report_csv_next_number(out, v->estimate[i].low);
+        report_csv_next_number(out, v->estimate[i].high);
+        report_csv_next_number(out, v->estimate[i].miss_ratio - v->exact[i].miss_ratio);
         fprintf(out, ",%d\n", is_inside(&v->estimate[i], &v->exact[i]));
     }
 }
@@ -71,31 +67,24 @@ static void print_csv(FILE *out, const struct report_verify *v)
 static void print_json(FILE *out, const struct report_verify *v)
 {
     struct report_verify_errors e = report_verify_errors(v);
-    fputs("{\n  \"estimate_of\": ", out);
-    report_json_string(out, v->estimate_of);
-    fputs(",\n  \"exact_of\": ", out);
-    report_json_string(out, v->exact_of);
+    report_json_member_string(out, "{\n  ", "estimate_of", v->estimate_of);
+    report_json_member_string(out, ",\n  ", "exact_of", v->exact_of);
     fprintf(out,
             ",\n  \"line_bytes\": %u,\n  \"bursts\": %zu,\n  \"estimate_references\": %" PRIu64
             ",\n  \"exact_references\": %" PRIu64 ",\n  \"overhead_percent\": ",
             v->line_bytes, v->bursts, v->estimate_references, v->exact_references);
     report_json_number(out, v->overhead_percent);
-    fputs(",\n  \"mean_absolute_error\": ", out);
-    report_json_number(out, e.mean);
-    fputs(",\n  \"worst_absolute_error\": ", out);
-    report_json_number(out, e.worst);
+    report_json_member_number(out, ",\n  ", "mean_absolute_error", e.mean);
+    report_json_member_number(out, ",\n  ", "worst_absolute_error", e.worst);
     struct report_verify_time mean = mean_of_times(v);
-    fputs(",\n  \"cdf_error\": ", out);
-    report_json_number(out, mean.cdf_error);
-    fputs(",\n  \"error_at_time\": ", out);
-    report_json_number(out, mean.at_time);
+    report_json_member_number(out, ",\n  ", "cdf_error", mean.cdf_error);
+    report_json_member_number(out, ",\n  ", "error_at_time", mean.at_time);
     fprintf(out, ",\n  \"parts\": %zu,\n  \"unknown_parts\": %zu,\n  \"times\": [", v->parts,
             v->unknown_parts);
     for (size_t i = 0; i < v->ntimes; i++) {
         fprintf(out, "%s\n    {\"size_bytes\": %.0f, \"cdf_error\": ", i ? "," : "", v->times[i].size_bytes);
         report_json_number(out, v->times[i].cdf_error);
-        fputs(", \"error_at_time\": ", out);
-        report_json_number(out, v->times[i].at_time);
+        report_json_member_number(out, ", ", "error_at_time", v->times[i].at_time);
         putc('}', out);
     }
     putc(']', out);
@@ -103,12 +92,9 @@ static void print_json(FILE *out, const struct report_verify *v)
     for (size_t i = 0; i < v->n; i++) {
         fprintf(out, "%s\n    {\"size_bytes\": %.0f, \"exact\": ", i ? "," : "", v->exact[i].size_bytes);
         report_json_number(out, v->exact[i].miss_ratio);
-        fputs(", \"estimate\": ", out);
-        report_json_number(out, v->estimate[i].miss_ratio);
-        fputs(", \"ci_low\": ", out);
-        report_json_number(out, v->estimate[i].low);
-        fputs(", \"ci_high\": ", out);
-        report_json_number(out, v->estimate[i].high);
+        report_json_member_number(out, ", ", "estimate", v->estimate[i].miss_ratio);
+        report_json_member_number(out, ", ", "ci_low", v->estimate[i].low);
+        report_json_member_number(out, ", ", "ci_high", v->estimate[i].high);
         putc('}', out);
     }
     fputs("\n  ]\n}\n", out);

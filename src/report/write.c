@@ -172,6 +172,41 @@ void report_csv_string(FILE *out, const char *text)
     putc('"', out);
 }
 
+void report_json_member_string(FILE *out, const char *lead, const char *key, const char *text)
+{
+    fprintf(out, "%s\"%s\": ", lead, key);
+    if (text)
+        report_json_string(out, text);
+    else
+        fputs("null", out);
+}
+
+void report_json_member_number(FILE *out, const char *lead, const char *key, double value)
+{
+    fprintf(out, "%s\"%s\": ", lead, key);
+    report_json_number(out, value);
+}
+
+void report_csv_next_number(FILE *out, double value)
+{
+    putc(',', out);
+    report_csv_number(out, value);
+}
+
+void report_csv_next_plain(FILE *out, const char *text)
+{
+    putc(',', out);
+    report_csv_plain(out, text);
+}
+
+void report_percent(FILE *out, const char *before, int width, int decimals, double ratio, const char *after)
+{
+    if (isnan(ratio))
+        fprintf(out, "%s%*s%s", before, width, "-", after);
+    else
+        fprintf(out, "%s%*.*f%%%s", before, width - 1, decimals, 100 * ratio, after);
+}
+
 void report_wrapped(FILE *out, const char *text, unsigned width)
 {
     size_t column = 0;
