@@ -33,8 +33,8 @@ void report_base_json(FILE *out, const struct report_base *base)
 {
     report_json_member_number(out, ", ", "cpi_base", base->cpi_base);
     report_json_member_number(out, ", ", "overlap", base->overlap);
-    fprintf(out, ", \"base_from\": \"%s\", \"base_why\": ", base->from);
-    report_json_string(out, base->why);
+    fprintf(out, ", \"base_from\": \"%s\"", base->from);
+    report_json_member_string(out, ", ", "base_why", base->why);
 }
 
 void report_base_csv(FILE *out, const struct report_base *base)

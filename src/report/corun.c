@@ -54,8 +54,8 @@ static void json(FILE *out, const struct report_corun *c)
     fprintf(out, ",\n  \"size_bytes\": %" PRIu64 ",\n  \"converged\": %s,\n  \"iterations\": %u,\n",
             c->size_bytes, c->converged ? "true" : "false", c->iterations);
     fprintf(out, "  \"from_all_references\": %s,\n", c->exact ? "true" : "false");
-    fprintf(out, "  \"residual\": %.3g,\n  \"wait_cycles\": ", c->residual);
-    report_json_number(out, c->wait_cycles);
+    fprintf(out, "  \"residual\": %.3g", c->residual);
+    report_json_member_number(out, ",\n  ", "wait_cycles", c->wait_cycles);
     report_json_member_number(out, ",\n  ", "bandwidth_utilisation", c->utilisation);
     report_json_member_number(out, ",\n  ", "cpi_error", c->cpi_error);
     fputs(",\n  \"programs\": [", out);
@@ -63,13 +63,11 @@ static void json(FILE *out, const struct report_corun *c)
         values(&c->rows[k], value);
         fprintf(out, "%s\n    {\"program\": ", k ? "," : "");
         report_json_string(out, c->rows[k].program);
-        for (size_t i = 0; i < COLUMNS; i++) {
-            fprintf(out, ", \"%s\": ", columns[i]);
-            report_json_number(out, value[i]);
-        }
+        for (size_t i = 0; i < COLUMNS; i++)
+            report_json_member_number(out, ", ", columns[i], value[i]);
         report_base_json(out, &c->bases[k]);
-        fprintf(out, ", \"phases\": %u, \"mean_miss_ratio\": ", c->rows[k].phases);
-        report_json_number(out, c->rows[k].mean_miss_ratio);
+        fprintf(out, ", \"phases\": %u", c->rows[k].phases);
+        report_json_member_number(out, ", ", "mean_miss_ratio", c->rows[k].mean_miss_ratio);
         report_json_member_number(out, ", ", "mean_cpi", c->rows[k].mean_cpi);
         putc('}', out);
     }

@@ -7,8 +7,8 @@ void report_points_json(FILE *out, const struct curve_point *points, size_t n)
 {
     fputs("  \"points\": [", out);
     for (size_t i = 0; i < n; i++) {
-        fprintf(out, "%s\n    {\"size_bytes\": %.0f, \"miss_ratio\": ", i ? "," : "", points[i].size_bytes);
-        report_json_number(out, points[i].miss_ratio);
+        fprintf(out, "%s\n    {\"size_bytes\": %.0f", i ? "," : "", points[i].size_bytes);
+        report_json_member_number(out, ", ", "miss_ratio", points[i].miss_ratio);
         report_json_member_number(out, ", ", "ci_low", points[i].low);
         report_json_member_number(out, ", ", "ci_high", points[i].high);
         putc('}', out);

@@ -52,13 +52,13 @@ void report_answer_text(FILE *out, const struct analysis_answer *a, const char *
 
 void report_answer_json(FILE *out, const struct analysis_answer *a)
 {
-    fprintf(out, "  \"answer\": {\"size_bytes\": %.0f, \"hit_ratio\": ", a->first_bytes);
-    report_json_number(out, a->hit_ratio);
+    fprintf(out, "  \"answer\": {\"size_bytes\": %.0f", a->first_bytes);
+    report_json_member_number(out, ", ", "hit_ratio", a->hit_ratio);
     report_json_member_number(out, ", ", "hit_ratio_low", a->hit_low);
     report_json_member_number(out, ", ", "hit_ratio_high", a->hit_high);
     if (a->gain > 0) {
-        fprintf(out, ", \"from_bytes\": %.0f, \"to_bytes\": %.0f, \"gain\": ", a->from_bytes, a->to_bytes);
-        report_json_number(out, a->gain);
+        fprintf(out, ", \"from_bytes\": %.0f, \"to_bytes\": %.0f", a->from_bytes, a->to_bytes);
+        report_json_member_number(out, ", ", "gain", a->gain);
         report_json_member_number(out, ", ", "gain_low", a->gain_low);
         report_json_member_number(out, ", ", "gain_high", a->gain_high);
     }
@@ -190,24 +190,18 @@ void report_findings_text(FILE *out, const struct analysis_findings *findings)
         put_conflict(out, &findings->conflicts[i]);
 }
 
-static void put_text(FILE *out, const char *key, const char *text)
-{
-    fprintf(out, ", \"%s\": ", key);
-    report_json_string(out, text);
-}
-
 static void put_place_json(FILE *out, const struct analysis_place *s)
 {
     report_json_member_number(out, "{", "share", s->share);
     fprintf(out, ", \"line_bytes\": %u", s->line_bytes);
     if (*s->object)
-        put_text(out, "object", s->object);
+        report_json_member_string(out, ", ", "object", s->object);
     if (*s->function) {
-        put_text(out, "function", s->function);
-        put_text(out, "module", s->module);
+        report_json_member_string(out, ", ", "function", s->function);
+        report_json_member_string(out, ", ", "module", s->module);
     }
     if (*s->file) {
-        put_text(out, "file", s->file);
+        report_json_member_string(out, ", ", "file", s->file);
         fprintf(out, ", \"line\": %" PRIu32, s->line);
     }
     putc('}', out);
@@ -229,28 +223,21 @@ void report_findings_json(FILE *out, const struct analysis_findings *findings)
     fputs("  \"findings\": [", out);
     for (size_t i = 0; i < n; i++) {
         const struct analysis_finding *f = &findings->misses[i];
-        const struct {
-            const char *key;
-            double value;
-        } numbers[] = {{"miss_share", f->share},
-                       {"miss_share_low", f->low},
-                       {"miss_share_high", f->high},
-                       {"miss_ratio", f->miss_ratio}};
         fprintf(out, "%s\n    {\"size_bytes\": %.0f", i ? "," : "", f->size_bytes);
-        for (size_t k = 0; k < sizeof numbers / sizeof numbers[0]; k++) {
-            fprintf(out, ", \"%s\": ", numbers[k].key);
-            report_json_number(out, numbers[k].value);
-        }
-        put_text(out, "function", f->function);
-        put_text(out, "module", f->module);
+        report_json_member_number(out, ", ", "miss_share", f->share);
+        report_json_member_number(out, ", ", "miss_share_low", f->low);
+        report_json_member_number(out, ", ", "miss_share_high", f->high);
+        report_json_member_number(out, ", ", "miss_ratio", f->miss_ratio);
+        report_json_member_string(out, ", ", "function", f->function);
+        report_json_member_string(out, ", ", "module", f->module);
         if (*f->file) {
-            put_text(out, "file", f->file);
+            report_json_member_string(out, ", ", "file", f->file);
             fprintf(out, ", \"line\": %" PRIu32, f->line);
         }
         if (*f->caller) {
-            put_text(out, "caller", f->caller);
+            report_json_member_string(out, ", ", "caller", f->caller);
             if (*f->caller_file) {
-                put_text(out, "caller_file", f->caller_file);
+                report_json_member_string(out, ", ", "caller_file", f->caller_file);
                 fprintf(out, ", \"caller_line\": %" PRIu32, f->caller_line);
             }
             report_json_member_number(out, ", ", "caller_share", f->caller_share);
@@ -260,14 +247,11 @@ void report_findings_json(FILE *out, const struct analysis_findings *findings)
         report_json_member_number(out, ", ", "used_bytes_per_line", f->used_bytes);
         fprintf(out, ", \"stride_bytes\": %" PRId64 ", \"gone_at_bytes\": ", f->stride);
         report_json_number(out, f->gone_bytes > 0 ? f->gone_bytes : NAN);
-        if (remedies[f->remedy])
-            put_text(out, "remedy", remedies[f->remedy]);
-        else
-            fputs(", \"remedy\": null", out);
+        report_json_member_string(out, ", ", "remedy", remedies[f->remedy]);
         if (*f->object)
-            put_text(out, "object", f->object);
+            report_json_member_string(out, ", ", "object", f->object);
         if (*f->field)
-            put_text(out, "field", field_name(f->field));
+            report_json_member_string(out, ", ", "field", field_name(f->field));
         putc('}', out);
     }
     fputs(n ? "\n  ],\n" : "],\n", out);

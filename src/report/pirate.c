@@ -99,25 +99,16 @@ void report_pirate_rows_json(FILE *out, const struct analysis_pirate *r, const s
 static void json(FILE *out, const struct analysis_pirate *r, const struct analysis_curve *curve)
 {
     report_json_member_string(out, "{\n  ", "unit", r->unit);
-    const struct {
-        const char *name;
-        double value;
-    } numbers[] = {
-        {"llc_bytes", r->llc_bytes},
-        {"private_bytes", r->private_bytes},
-        {"pirate_threads", r->threads},
-        {"limit", r->limit},
-        {"cpu_seconds", r->cpu_seconds},
-        {"wall_seconds", r->wall_seconds},
-        {"alone_ns", r->alone_ns},
-        {"beside_ns", r->with_pirate_ns},
-        {"stopped_percent", r->stopped_percent},
-        {"own_percent", r->cachegram_percent},
-    };
-    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
-        fprintf(out, ",\n  \"%s\": ", numbers[i].name);
-        report_json_number(out, numbers[i].value);
-    }
+    report_json_member_number(out, ",\n  ", "llc_bytes", r->llc_bytes);
+    report_json_member_number(out, ",\n  ", "private_bytes", r->private_bytes);
+    report_json_member_number(out, ",\n  ", "pirate_threads", r->threads);
+    report_json_member_number(out, ",\n  ", "limit", r->limit);
+    report_json_member_number(out, ",\n  ", "cpu_seconds", r->cpu_seconds);
+    report_json_member_number(out, ",\n  ", "wall_seconds", r->wall_seconds);
+    report_json_member_number(out, ",\n  ", "alone_ns", r->alone_ns);
+    report_json_member_number(out, ",\n  ", "beside_ns", r->with_pirate_ns);
+    report_json_member_number(out, ",\n  ", "stopped_percent", r->stopped_percent);
+    report_json_member_number(out, ",\n  ", "own_percent", r->cachegram_percent);
     report_json_member_string(out, ",\n  ", "notes", r->notes);
     fputs(",\n", out);
     report_pirate_rows_json(out, r, curve);

@@ -47,27 +47,20 @@ static void csv(FILE *out, const struct report_place *p)
 
 static void json(FILE *out, const struct report_place *p)
 {
-    const struct {
-        const char *name;
-        double value;
-    } numbers[] = {{"total_slowdown", p->result->total},
-                   {"worst_slowdown", p->result->worst},
-                   {"bound", p->result->bound},
-                   {"random_mean", p->result->random_mean},
-                   {"spread", p->result->spread}};
     fprintf(out, "{\n  \"goal\": \"%s\",\n  \"exact\": %s",
             p->problem->goal == ASSIGNMENT_TOTAL ? "total" : "worst", p->result->exact ? "true" : "false");
-    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
-        fprintf(out, ",\n  \"%s\": ", numbers[i].name);
-        report_json_number(out, numbers[i].value);
-    }
+    report_json_member_number(out, ",\n  ", "total_slowdown", p->result->total);
+    report_json_member_number(out, ",\n  ", "worst_slowdown", p->result->worst);
+    report_json_member_number(out, ",\n  ", "bound", p->result->bound);
+    report_json_member_number(out, ",\n  ", "random_mean", p->result->random_mean);
+    report_json_member_number(out, ",\n  ", "spread", p->result->spread);
     report_json_member_number(out, ",\n  ", "total_slowdown_without_phases", p->mean ? p->mean->total : NAN);
     fputs(",\n  \"programs\": [", out);
     for (uint32_t i = 0; i < p->problem->programs; i++) {
         fprintf(out, "%s\n    {\"program\": ", i ? "," : "");
         report_json_string(out, p->bases[i].program);
-        fprintf(out, ", \"cache\": %u, \"slowdown\": ", p->result->cache[i]);
-        report_json_number(out, p->result->slowdown[i]);
+        fprintf(out, ", \"cache\": %u", p->result->cache[i]);
+        report_json_member_number(out, ", ", "slowdown", p->result->slowdown[i]);
         report_base_json(out, &p->bases[i]);
         putc('}', out);
     }

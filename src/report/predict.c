@@ -22,40 +22,30 @@ static void csv(FILE *out, const struct report_predict *p)
     }
 }
 
-static void json_number(FILE *out, const char *name, double value)
-{
-    fprintf(out, ",\n  \"%s\": ", name);
-    report_json_number(out, value);
-}
-
 static void json(FILE *out, const struct report_predict *p)
 {
     report_json_member_string(out, "{\n  ", "program", p->base->program);
     report_json_member_string(out, ",\n  ", "machine", p->machine);
     report_json_member_string(out, ",\n  ", "bottleneck", p->bottleneck);
-    json_number(out, "cpi", p->cpi);
-    json_number(out, "cpi_low", p->cpi_low);
-    json_number(out, "cpi_high", p->cpi_high);
-    json_number(out, "ns_per_ref", p->ns_per_reference);
-    json_number(out, "base_share", p->base_share);
-    json_number(out, "wait_cycles", p->wait_cycles);
-    json_number(out, "bandwidth_utilisation", p->utilisation);
-    json_number(out, "cpi_without_what_if", p->was_cpi);
+    report_json_member_number(out, ",\n  ", "cpi", p->cpi);
+    report_json_member_number(out, ",\n  ", "cpi_low", p->cpi_low);
+    report_json_member_number(out, ",\n  ", "cpi_high", p->cpi_high);
+    report_json_member_number(out, ",\n  ", "ns_per_ref", p->ns_per_reference);
+    report_json_member_number(out, ",\n  ", "base_share", p->base_share);
+    report_json_member_number(out, ",\n  ", "wait_cycles", p->wait_cycles);
+    report_json_member_number(out, ",\n  ", "bandwidth_utilisation", p->utilisation);
+    report_json_member_number(out, ",\n  ", "cpi_without_what_if", p->was_cpi);
     report_base_json(out, p->base);
     fputs(",\n  \"levels\": [", out);
     for (size_t i = 0; i < p->n; i++) {
         const struct report_predict_row *r = &p->rows[i];
-        const struct {
-            const char *name;
-            double value;
-        } values[] = {{"size_bytes", r->size_bytes}, {"latency_cycles", r->latency_cycles},
-                      {"miss_ratio", r->miss_ratio}, {"ci_low", r->low},
-                      {"ci_high", r->high},          {"cycles_share", r->cycles_share}};
         fprintf(out, "%s\n    {\"level\": \"%s\"", i ? "," : "", r->level);
-        for (size_t k = 0; k < sizeof values / sizeof values[0]; k++) {
-            fprintf(out, ", \"%s\": ", values[k].name);
-            report_json_number(out, values[k].value);
-        }
+        report_json_member_number(out, ", ", "size_bytes", r->size_bytes);
+        report_json_member_number(out, ", ", "latency_cycles", r->latency_cycles);
+        report_json_member_number(out, ", ", "miss_ratio", r->miss_ratio);
+        report_json_member_number(out, ", ", "ci_low", r->low);
+        report_json_member_number(out, ", ", "ci_high", r->high);
+        report_json_member_number(out, ", ", "cycles_share", r->cycles_share);
         putc('}', out);
     }
     fputs("\n  ]\n}\n", out);

@@ -82,16 +82,16 @@ static void print_json(FILE *out, const struct report_verify *v)
     fprintf(out, ",\n  \"parts\": %zu,\n  \"unknown_parts\": %zu,\n  \"times\": [", v->parts,
             v->unknown_parts);
     for (size_t i = 0; i < v->ntimes; i++) {
-        fprintf(out, "%s\n    {\"size_bytes\": %.0f, \"cdf_error\": ", i ? "," : "", v->times[i].size_bytes);
-        report_json_number(out, v->times[i].cdf_error);
+        fprintf(out, "%s\n    {\"size_bytes\": %.0f", i ? "," : "", v->times[i].size_bytes);
+        report_json_member_number(out, ", ", "cdf_error", v->times[i].cdf_error);
         report_json_member_number(out, ", ", "error_at_time", v->times[i].at_time);
         putc('}', out);
     }
     putc(']', out);
     fprintf(out, ",\n  \"estimated\": %zu,\n  \"inside\": %zu,\n  \"points\": [", e.estimated, e.inside);
     for (size_t i = 0; i < v->n; i++) {
-        fprintf(out, "%s\n    {\"size_bytes\": %.0f, \"exact\": ", i ? "," : "", v->exact[i].size_bytes);
-        report_json_number(out, v->exact[i].miss_ratio);
+        fprintf(out, "%s\n    {\"size_bytes\": %.0f", i ? "," : "", v->exact[i].size_bytes);
+        report_json_member_number(out, ", ", "exact", v->exact[i].miss_ratio);
         report_json_member_number(out, ", ", "estimate", v->estimate[i].miss_ratio);
         report_json_member_number(out, ", ", "ci_low", v->estimate[i].low);
         report_json_member_number(out, ", ", "ci_high", v->estimate[i].high);
