@@ -85,51 +85,40 @@ static void find_caller(const struct analysis_hotspots *h, struct analysis_findi
     }
 }
 
+/* The function's row with most of its misses, if that is most of them all; NULL: there is none. */
+static const struct analysis_hotspot *find_main_row(const struct analysis_hotspots *h,
+                                                    const struct analysis_finding *f)
+{
+    size_t i = 0;
+    while (i < h->n && !is_of(&h->rows[i], f))
+        i++;
+    return i < h->n && h->rows[i].shares.misses_share >= MOST_OF_IT * f->share ? &h->rows[i] : NULL;
+}
+
 static void find_line(const struct analysis_hotspots *h, struct analysis_finding *f)
 {
-    for (size_t i = 0; i < h->n; i++) {
-        const struct analysis_hotspot *row = &h->rows[i];
-        if (!is_of(row, f))
-            continue;
-        if (row->frame && *row->frame->file && row->shares.enough &&
-            row->shares.misses_share >= MOST_OF_IT * f->share) {
-            copy(f->file, sizeof f->file, row->frame->file);
-            f->line = row->frame->line;
-        }
-        return; /* the others have less */
-    }
+    const struct analysis_hotspot *row = find_main_row(h, f);
+    if (!row || !row->frame || !*row->frame->file || !row->shares.enough)
+        return;
+    copy(f->file, sizeof f->file, row->frame->file);
+    f->line = row->frame->line;
 }
 
 static void find_object(const struct analysis_hotspots *h, struct analysis_finding *f)
 {
-    for (size_t i = 0; i < h->n; i++) {
-        const struct analysis_hotspot *row = &h->rows[i];
-        if (!is_of(row, f))
-            continue;
-        /* Others have no name that says more than where they are. */
-        if (!row->object || row->shares.misses_share < MOST_OF_IT * f->share)
-            return;
-        if (row->object->kind == PROFILE_OBJECT_VARIABLE)
-            copy(f->object, sizeof f->object, row->object->name);
-        if (row->object->kind == PROFILE_OBJECT_BLOCK)
-            fit_text(f->object, sizeof f->object, "blocks of ", row->object->name);
-        return;
-    }
+    const struct analysis_hotspot *row = find_main_row(h, f);
+    /* Others have no name that says more than where they are. */
+    if (row && row->object && row->object->kind == PROFILE_OBJECT_VARIABLE)
+        copy(f->object, sizeof f->object, row->object->name);
+    if (row && row->object && row->object->kind == PROFILE_OBJECT_BLOCK)
+        fit_text(f->object, sizeof f->object, "blocks of ", row->object->name);
 }
 
-/* The rows are those of the object's fields, too: the first one of the function has most of it. */
 static void find_field(const struct analysis_hotspots *h, struct analysis_finding *f)
 {
-    for (size_t i = 0; i < h->n; i++) {
-        const struct analysis_hotspot *row = &h->rows[i];
-        if (!is_of(row, f))
-            continue;
-        if (!row->object || !row->field || !*row->field->name ||
-            row->shares.misses_share < MOST_OF_IT * f->share)
-            return;
+    const struct analysis_hotspot *row = find_main_row(h, f);
+    if (row && row->object && row->field && *row->field->name)
         copy(f->field, sizeof f->field, row->field->name);
-        return;
-    }
 }
 
 static double misses_of(const struct analysis_hotspots *h, const struct analysis_finding *f)

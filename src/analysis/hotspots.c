@@ -202,14 +202,5 @@ void analysis_hotspots_clear(struct analysis_hotspots *h)
     free(h->rows);
     free(h->evictions);
     free(h->calls);
-    h->recorded = NULL;
-    h->rows = NULL;
-    h->calls = NULL;
-    h->evictions = NULL;
-    h->images = NULL;
-    h->frames = NULL;
-    h->data = NULL;
-    h->same = NULL;
-    h->parts = NULL;
-    h->n = h->nevictions = h->ncalls = h->nimages = h->nframes = h->ndata = h->nparts = 0;
+    *h = (struct analysis_hotspots){0};
 }

@@ -41,13 +41,7 @@ static void *run(void *argument)
         int status = b->status;
         struct error why;
         pthread_mutex_unlock(&b->lock);
-        const struct trace_batch batch = {.n = a->n,
-                                          .address = a->address,
-                                          .pc = a->pc,
-                                          .size = a->size,
-                                          .rw = a->rw,
-                                          .nsegments = a->nsegments,
-                                          .segment = a->segment};
+        const struct trace_batch batch = trace_arrays_batch(a);
         if (status == 0)
             status = b->writer->format->write(b->writer, &batch, &why);
         pthread_mutex_lock(&b->lock);

@@ -36,6 +36,10 @@ struct trace_arrays {
 /* Appends one reference; the caller has checked the space. */
 void trace_arrays_add(struct trace_arrays *a, uint64_t address, uint64_t pc, uint64_t size, uint8_t rw,
                       uint32_t thread, int burst);
+static inline struct trace_batch trace_arrays_batch(const struct trace_arrays *a)
+{
+    return (struct trace_batch){a->n, a->address, a->pc, a->size, a->rw, a->nsegments, a->segment};
+}
 
 struct trace_reader {
     const struct trace_format *format;
@@ -89,7 +93,7 @@ struct trace_format {
     int (*write)(struct trace_writer *w, const struct trace_batch *batch, struct error *err);
     int (*flush)(struct trace_writer *w, struct error *err);  /* NULL: only the output buffer */
     int (*finish)(struct trace_writer *w, struct error *err); /* NULL: only the output buffer */
-    void (*close_write)(struct trace_writer *w);              /* NULL: nothing to free */
+    void (*close_write)(struct trace_writer *w);              /* NULL: frees w->state */
 };
 
 /* background.c: a thread that calls `write` of the format. */

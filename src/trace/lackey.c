@@ -133,11 +133,6 @@ static int finish(struct trace_writer *w, struct error *err)
     return put_pending(w, 'L', err);
 }
 
-static void close_write(struct trace_writer *w)
-{
-    free(w->state);
-}
-
 const struct trace_format trace_format_lackey = {
     .name = "lackey",
     .help = "valgrind --tool=lackey --trace-mem=yes",
@@ -149,5 +144,4 @@ const struct trace_format trace_format_lackey = {
     .write = write_batch,
     .flush = finish,
     .finish = finish,
-    .close_write = close_write,
 };

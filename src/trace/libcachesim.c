@@ -195,15 +195,9 @@ static int csv_write(struct trace_writer *w, const struct trace_batch *b, struct
     return put_lines(w, b, csv_put, err);
 }
 
-static void csv_close(struct trace_writer *w)
-{
-    free(w->state);
-}
-
 const struct trace_format trace_format_libcachesim_csv = {
     .name = "libcachesim-csv",
     .help = "libCacheSim, CSV, lines",
     .open_write = csv_open,
     .write = csv_write,
-    .close_write = csv_close,
 };

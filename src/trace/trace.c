@@ -120,13 +120,7 @@ int trace_next(struct trace_reader *r, struct trace_batch *batch, struct error *
         return 0;
     }
     r->delivered += a->n;
-    *batch = (struct trace_batch){.n = a->n,
-                                  .address = a->address,
-                                  .pc = a->pc,
-                                  .size = a->size,
-                                  .rw = a->rw,
-                                  .nsegments = a->nsegments,
-                                  .segment = a->segment};
+    *batch = trace_arrays_batch(a);
     return 1;
 }
 
@@ -177,8 +171,7 @@ void trace_close(struct trace_reader *r)
 static void free_writer(struct trace_writer *w)
 {
     trace_background_free(w->background);
-    if (w->format->close_write != NULL)
-        w->format->close_write(w);
+    w->format->close_write != NULL ? w->format->close_write(w) : free(w->state);
     free(w->threads.thread);
     free(w);
 }

@@ -323,11 +323,6 @@ static int write_batch(struct trace_writer *w, const struct trace_batch *b, stru
     return status;
 }
 
-static void close_write(struct trace_writer *w)
-{
-    free(w->state);
-}
-
 const struct trace_format trace_format_usf = {
     .name = "usf",
     .help = "Uppsala sample files that contain traces",
@@ -337,5 +332,4 @@ const struct trace_format trace_format_usf = {
     .close_read = close_read,
     .open_write = open_write,
     .write = write_batch,
-    .close_write = close_write,
 };

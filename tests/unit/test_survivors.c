@@ -189,13 +189,15 @@ static void test_choice(void **state)
     /* 1000 +- 22 and 200 +- 13: five standard deviations. */
     for (int i = 0; i < 10; i++)
         assert_true(chosen[i] > 888 && chosen[i] < 1112 && first[i] > 133 && first[i] < 267);
-    assert_int_equal(
-        watches_outcome(
-            w, requests[0].id,
-            &(struct watch_outcome){
-                .outcome = PROFILE_REUSED, .refs = 7, .cpu_ns = 50, .translated_refs = 3, .clock_error = 0.5},
-            &err),
-        0);
+    assert_int_equal(watches_outcome(w,
+                                     &(struct profile_watch){.id = requests[0].id,
+                                                             .outcome = PROFILE_REUSED,
+                                                             .refs = 7,
+                                                             .cpu_ns = 50,
+                                                             .translated_refs = 3,
+                                                             .clock_error = 0.5},
+                                     &err),
+                     0);
     /* No more than there are. */
     watches_set_per_burst(w, 40);
     struct profile_burst row = {.references = 20};

@@ -160,14 +160,15 @@ static int report_outcome(struct replay *r, const struct watched *w, uint64_t no
         now = w->drop_at;
     }
     double refs = clock_at(s, now) - clock_at(s, w->from);
-    struct watch_outcome outcome_row = {.outcome = outcome,
+    const struct profile_watch watch = {.id = w->id,
+                                        .outcome = outcome,
                                         .tail_refs = NAN,
                                         .tail_lines = NAN,
                                         .refs = fmax(0, refs),
                                         .cpu_ns = NAN,
                                         .translated_refs = NAN,
                                         .clock_error = s->options.clock_error};
-    return watches_outcome(s->watches, w->id, &outcome_row, err);
+    return watches_outcome(s->watches, &watch, err);
 }
 
 /* Ends all watches of the line, which reference number `now` touched. */

@@ -149,19 +149,8 @@ long watches_choose(struct watches *w, const struct watch_burst *burst, const st
     return (long)chosen;
 }
 
-int watches_outcome(struct watches *w, uint64_t id, const struct watch_outcome *outcome, struct error *err)
+int watches_outcome(struct watches *w, const struct profile_watch *watch, struct error *err)
 {
-    assert(outcome->outcome != PROFILE_OPEN && outcome->outcome < PROFILE_OUTCOMES);
-    struct profile_watch watch = {
-        .id = id,
-        .outcome = outcome->outcome,
-        .refs = outcome->refs,
-        .cpu_ns = outcome->cpu_ns,
-        .translated_refs = outcome->translated_refs,
-        .clock_error = outcome->clock_error,
-        .tail_refs = outcome->tail_refs,
-        .tail_lines = outcome->tail_lines,
-        .pc = outcome->pc,
-    };
-    return profile_set_outcome(w->profile, &watch, err);
+    assert(watch->outcome != PROFILE_OPEN && watch->outcome < PROFILE_OUTCOMES);
+    return profile_set_outcome(w->profile, watch, err);
 }

@@ -79,21 +79,11 @@ void watches_set_per_burst(struct watches *w, unsigned per_burst);
 long watches_choose(struct watches *w, const struct watch_burst *burst, const struct watch_request **requests,
                     struct error *err);
 
-/* What became of a watch, between its burst's end and that moment. */
-struct watch_outcome {
-    enum profile_outcome outcome; /* not PROFILE_OPEN */
-    /* References by the reference clock, without the reusing one; 0 or more, need not be whole; NaN:
-     * unknown, to be calculated from cpu_ns and translated_refs later. */
-    double refs;
-    double cpu_ns;          /* CPU time of the process in native code of its own; NaN: unknown */
-    double translated_refs; /* references that it made in translated code in addition; NaN: unknown */
-    double clock_error;     /* relative error of refs (0.2: ±20%); NaN: unknown */
-    /* The first so many of these references were recorded, in the burst's tail, and touched so many lines
-     * more (distinct.h); both NaN: unknown. */
-    double tail_refs, tail_lines;
-    uint64_t pc; /* address of the instruction that touched the line; 0: not known */
-};
-/* Stores the outcome of watch `id` (watch_request.id), once. 0, or negative with err filled. */
-int watches_outcome(struct watches *w, uint64_t id, const struct watch_outcome *outcome, struct error *err);
+/*
+ * Stores the outcome of a watch, once: of `watch` the id (watch_request.id), the outcome, not PROFILE_OPEN,
+ * and what profile_set_outcome sets. refs: without the reusing reference, need not be whole; NaN: to be
+ * calculated from cpu_ns and translated_refs later. 0, or negative with err filled.
+ */
+int watches_outcome(struct watches *w, const struct profile_watch *watch, struct error *err);
 
 #endif

@@ -37,7 +37,7 @@ struct line {
     uint64_t pc;                  /* of the instruction that did; 0: not known */
     int in_tail;                  /* not watched after its burst's tail */
     int protection;               /* of its page */
-    double tail_refs, tail_lines; /* see watch_outcome */
+    double tail_refs, tail_lines; /* see profile_watch */
     int slot;                     /* in the agent's table, -1: none yet */
 };
 
@@ -116,7 +116,8 @@ static int record_outcome(struct watcher *w, unsigned i, enum profile_outcome ou
 {
     struct line *l = &w->lines[i];
     struct moment from = beginning(w, l);
-    struct watch_outcome outcome_row = {
+    const struct profile_watch watch = {
+        .id = l->id,
         .outcome = outcome,
         .refs = NAN,
         .cpu_ns = at.ns > from.ns ? (double)(at.ns - from.ns) : 0,
@@ -128,7 +129,7 @@ static int record_outcome(struct watcher *w, unsigned i, enum profile_outcome ou
               : l->touched.ns == 0 && l->slot >= 0 ? w->proc->watching.watch[l->slot].pc
                                                    : l->pc,
     };
-    int status = watches_outcome(w->watches, l->id, &outcome_row, err);
+    int status = watches_outcome(w->watches, &watch, err);
     if (l->slot >= 0) {
         __atomic_store_n(&w->proc->watching.watch[l->slot].state, WIRE_WATCH_FREE, __ATOMIC_RELEASE);
         w->freed |= UINT64_C(1) << l->slot;
