@@ -74,7 +74,6 @@ static void describe(hwloc_topology_t topology, hwloc_obj_t cache, hwloc_obj_t i
     unsigned n = 0;
     memset(llc, 0, sizeof *llc);
     llc->size_bytes = cache->attr->cache.size;
-    llc->ways = cache->attr->cache.associativity > 0 ? (unsigned)cache->attr->cache.associativity : 0;
     llc->line_bytes = cache->attr->cache.linesize ? cache->attr->cache.linesize : 64;
     llc->inclusive = is_inclusive(cache);
     llc->inner_bytes = inner ? inner->attr->cache.size : 0;

@@ -14,7 +14,7 @@
 
 struct llc {
     uint64_t size_bytes;
-    unsigned ways, line_bytes;
+    unsigned line_bytes;
     /*
      * Bytes of a core's private caches that are not also in the last level. Where the last level is not
      * inclusive, for example a victim cache (CPUID 4 or 8000001D), this is the size of the outermost private

@@ -114,7 +114,6 @@ static int run_once(struct pirating *p, int silent, struct run *r, struct error 
     target_release(&target);
     if (span_is_all(&span))
         r->after = pirating_count(p);
-    p->result->runs++;
     return failed ? failed : code;
 }
 

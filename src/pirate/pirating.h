@@ -51,7 +51,7 @@ struct pirating_result {
     const char *unit;            /* of ns_per_unit: "bytes", "steps", "run" */
     struct profile_pirate *rows; /* largest available size first; malloc'ed */
     size_t n;
-    uint64_t cycles, runs;
+    uint64_t cycles;
     uint64_t unshared; /* measurements dropped since the two CPUs did not share the cache, whatever the system
                        reports */
     uint64_t

@@ -360,61 +360,42 @@ static void put_advice(FILE *out, const struct analysis_hotspots *h)
                 ceil(times / unit) * unit);
 }
 
-static void put_text(FILE *out, const struct analysis_hotspots *h, size_t left_out, int brief)
+/* Which of the optional columns a table has. */
+struct columns {
+    int stall, used, stride;
+};
+
+static void put_row(FILE *out, const struct analysis_hotspots *h, const struct analysis_hotspot *row,
+                    const struct columns *columns)
 {
-    char size[SIZE_TEXT], rows[32];
-    int few = 0, guessed = 0, used = 0, calls = 0, stall = h->n && !isnan(h->rows[0].stall),
-        with_stride = h->by == ANALYSIS_BY_LINE || h->by == ANALYSIS_BY_INSN;
-    for (size_t i = 0; i < h->n; i++)
-        used |= !isnan(h->rows[i].used_share);
-    snprintf(rows, sizeof rows, "%s%s%s", by_names[h->by], h->objects && *by_names[h->by] ? ", " : "",
-             h->fields    ? "field"
-             : h->objects ? "object"
-                          : "");
-    fprintf(out, "Misses by %s: LRU cache of %s, %u-byte lines", rows,
-            size_format((uint64_t)h->size_bytes, size), h->line_bytes);
-    if (h->phase)
-        fprintf(out, ", phase %" PRIu32, h->phase);
+    const struct shares_result *s = &row->shares;
+    fprintf(out, "%6.2f%%  ", 100 * s->misses_share);
+    if (!h->full && s->enough)
+        fprintf(out, "%6.2f to %6.2f%%  ", 100 * s->share_low, 100 * s->share_high);
+    else if (!h->full)
+        fprintf(out, "%16s  ", "few samples");
+    if (columns->stall)
+        fprintf(out, "%6.2f%%  ", 100 * row->stall);
+    report_percent(out, "", 10, 3, s->miss_ratio, "  ");
+    /* Data is known of a sample of the references only, and may have missed all of a row's. */
+    report_percent(out, "", 7, 2,
+                   s->references_share > 0 || !(s->misses_share > 0) ? s->references_share : NAN, "  ");
+    if (columns->used)
+        put_use(out, row, columns->stride);
+    put_row_name(out, h, row);
     putc('\n', out);
-    if (!brief) {
-        report_hotspots_source(out, h);
-        putc('\n', out);
-    }
-    fprintf(out, "%7s  %s%s%10s  %7s  %s%s%s\n", "misses", h->full ? "" : "    low to high   ",
-            stall ? "  stall  " : "", "miss ratio", "refs", used ? "used  " : "",
-            used && with_stride ? "  stride  " : "", rows);
+    report_calls_text(out, h, row);
+}
+
+/* What the reader should know of the table. */
+static void put_notes(FILE *out, const struct analysis_hotspots *h)
+{
+    int few = 0, guessed = 0, calls = 0;
     for (size_t i = 0; i < h->n; i++) {
-        const struct analysis_hotspot *row = &h->rows[i];
-        const struct shares_result *s = &row->shares;
-        fprintf(out, "%6.2f%%  ", 100 * s->misses_share);
-        if (!h->full && s->enough)
-            fprintf(out, "%6.2f to %6.2f%%  ", 100 * s->share_low, 100 * s->share_high);
-        else if (!h->full)
-            fprintf(out, "%16s  ", "few samples");
-        if (stall)
-            fprintf(out, "%6.2f%%  ", 100 * row->stall);
-        report_percent(out, "", 10, 3, s->miss_ratio, "  ");
-        /* Data is known of a sample of the references only, and may have missed all of a row's. */
-        if (!(s->references_share > 0) && s->misses_share > 0)
-            fprintf(out, "%7s  ", "-");
-        else
-            fprintf(out, "%6.2f%%  ", 100 * s->references_share);
-        if (used)
-            put_use(out, row, with_stride);
-        put_row_name(out, h, row);
-        putc('\n', out);
-        report_calls_text(out, h, row);
-        calls |= row->ncalls > 0;
-        few |= !s->enough;
-        guessed |= row->frame && row->frame->guessed;
+        calls |= h->rows[i].ncalls > 0;
+        few |= !h->rows[i].shares.enough;
+        guessed |= h->rows[i].frame && h->rows[i].frame->guessed;
     }
-    if (left_out && brief)
-        fprintf(out, "and %zu more: cachegram hotspots --size %s\n", left_out,
-                size_format((uint64_t)h->size_bytes, size));
-    else if (left_out)
-        fprintf(out, "and %zu more (--limit, --percent-limit)\n", left_out);
-    if (brief)
-        return;
     if (calls)
         fputs(
             "\n<: called by. The percentage is of the row's misses, from a sample. Calls below 5%, and rows "
@@ -442,6 +423,39 @@ static void put_text(FILE *out, const struct analysis_hotspots *h, size_t left_o
     if (h->other_bursts)
         fprintf(out, "\nNote: %zu more bursts have no counts of their code, to keep the profile small.\n",
                 h->other_bursts);
+}
+
+static void put_text(FILE *out, const struct analysis_hotspots *h, size_t left_out, int brief)
+{
+    char size[SIZE_TEXT], rows[32];
+    struct columns columns = {.stall = h->n && !isnan(h->rows[0].stall),
+                              .stride = h->by == ANALYSIS_BY_LINE || h->by == ANALYSIS_BY_INSN};
+    for (size_t i = 0; i < h->n; i++)
+        columns.used |= !isnan(h->rows[i].used_share);
+    snprintf(rows, sizeof rows, "%s%s%s", by_names[h->by], h->objects && *by_names[h->by] ? ", " : "",
+             h->fields    ? "field"
+             : h->objects ? "object"
+                          : "");
+    size_format((uint64_t)h->size_bytes, size);
+    fprintf(out, "Misses by %s: LRU cache of %s, %u-byte lines", rows, size, h->line_bytes);
+    if (h->phase)
+        fprintf(out, ", phase %" PRIu32, h->phase);
+    putc('\n', out);
+    if (!brief) {
+        report_hotspots_source(out, h);
+        putc('\n', out);
+    }
+    fprintf(out, "%7s  %s%s%10s  %7s  %s%s%s\n", "misses", h->full ? "" : "    low to high   ",
+            columns.stall ? "  stall  " : "", "miss ratio", "refs", columns.used ? "used  " : "",
+            columns.used && columns.stride ? "  stride  " : "", rows);
+    for (size_t i = 0; i < h->n; i++)
+        put_row(out, h, &h->rows[i], &columns);
+    if (left_out && brief)
+        fprintf(out, "and %zu more: cachegram hotspots --size %s\n", left_out, size);
+    else if (left_out)
+        fprintf(out, "and %zu more (--limit, --percent-limit)\n", left_out);
+    if (!brief)
+        put_notes(out, h);
 }
 
 /* --- for scripts --- */

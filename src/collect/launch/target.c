@@ -26,7 +26,6 @@ struct cpus_before {
     struct thread_cpus *list;
     size_t n;
     const cpu_set_t *now;
-    int failed;
 };
 
 static int confine(void *ctx, pid_t tid)
@@ -39,10 +38,8 @@ static int confine(void *ctx, pid_t tid)
     more[b->n].tid = tid;
     if (sched_getaffinity(tid, sizeof(cpu_set_t), &more[b->n].cpus) != 0)
         return 0; /* it has ended */
-    if (sched_setaffinity(tid, sizeof(cpu_set_t), b->now) != 0) {
-        b->failed = errno;
+    if (sched_setaffinity(tid, sizeof(cpu_set_t), b->now) != 0)
         return errno == ESRCH ? 0 : -errno;
-    }
     b->n++;
     return 0;
 }
@@ -159,7 +156,7 @@ static void close_all(struct target *t)
 int target_start(struct target *t, char **argv, const struct target_setup *setup, struct error *err)
 {
     struct thread_cpus ours = {.cpus = *setup->all};
-    struct cpus_before before = {&ours, 1, NULL, 0};
+    struct cpus_before before = {&ours, 1, NULL};
     *t = (struct target){.child = 1, .pidfd = -1, .guardian_pipe = {-1, -1}};
     target_block_signals(t);
     child_setup = *setup;
