@@ -196,7 +196,7 @@ static enum analysis_remedy remedy_of(const struct analysis_finding *f)
     return fabs((double)f->stride) >= line ? ANALYSIS_REMEDY_ORDER : ANALYSIS_REMEDY_PACK;
 }
 
-/* Nonzero: there is one. What fails is no finding: the rest of the report says what is wrong with the
+/* Nonzero: there is one. A failure counts as none, since the rest of the report says what is wrong with the
  * profile. */
 static int find(struct profile *p, const char *name, unsigned level, struct analysis_finding *f)
 {

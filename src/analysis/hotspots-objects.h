@@ -7,7 +7,7 @@
 
 /*
  * Fills h->data and h->same; h has frames. Blocks of the heap are named by the function, and its line, by
- * which they were allocated: the first one of the call path that is no wrapper of an allocation function.
+ * which they were allocated: the first one of the call path that is not a wrapper of an allocation function.
  * wrappers: further names, as in analysis_hotspots_question. 0, or negative with err.
  */
 int analysis_objects_load(struct profile *p, struct analysis_hotspots *h, const char *wrappers,

@@ -3,8 +3,8 @@
  * phase-pairs.c - which phase of one run is which of another one.
  *
  * A phase has code: the shares of its references that functions make, in its bursts. A function is known by
- * its name and that of its file. As in difference.c, a file that only one run has is taken for one that was
- * renamed.
+ * its name and that of its file. As in difference.c, a file that only one run has is assumed to be one that
+ * was renamed.
  *
  * Two phases are alike by the sum over all functions of the smaller share. They can be a pair if that is at
  * least LEAST_ALIKE. The same code on different data has several candidates, so data decides between them: of

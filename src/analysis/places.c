@@ -15,7 +15,7 @@
 #define LEAST_SHARED 0.005
 /* Likewise; each waits a few nanoseconds for the next cache. */
 #define LEAST_CONFLICTS 0.01
-/* Where threads use the same bytes more often than this part, separating them is no remedy. */
+/* If threads use the same bytes in more than this part of the cases, separating them does not help. */
 #define MOST_SAME 0.25
 /* Part of the object's references that one line of source must have to be named. */
 #define MOST_OF_IT 0.5
@@ -179,7 +179,7 @@ static size_t find(struct profile *p, const struct analysis_hotspots *h, const c
     return found;
 }
 
-/* What fails is no finding: the rest of the report says what is wrong with the profile. */
+/* A failure counts as none found, since the rest of the report says what is wrong with the profile. */
 static size_t load_and_find(struct profile *p, const char *name, const char *key, double least,
                             const struct profile_sharing *list, size_t n,
                             struct analysis_place places[PLACES_MOST])

@@ -5,7 +5,7 @@
  * Problem. In a burst of W references the stack distance of each reuse inside it is known. Of a line's first
  * touch it is only known to be at least k, the number of distinct lines before it in the burst.
  *
- * Method. At L lines, a first touch with k >= L is a miss for sure; one with k < L is unknown.
+ * Method. At L lines, a first touch with k >= L certainly misses; one with k < L is unknown.
  *
  *  - Bounds: all unknown ones hit (low), or miss (high); the mean over bursts, by their weights.
  *    (As MemSpy's mu = 0 and mu = 1, but with sure misses excluded from the unknown.)
@@ -13,10 +13,10 @@
  *    the 2.5% quantile of the lower bound and the 97.5% quantile of the upper one widen the bounds.
  *  - Centre: Kaplan-Meier (survival.c) over all bursts; a reference of burst b counts weight / W. It
  *    distributes the unknown touches as the known ones of larger k are distributed, so it stays within the
- *    bounds. There is no centre where too few references have so large a k.
+ *    bounds. There is no centre where too few references have such a large k.
  *
  * Example: one burst a b a c c, first touches with k = 0, 1, 2; distances a 1, c 0. At 2 lines: both
- * reuses hit, c (k = 2) misses for sure, a and b are unknown: low 1/5, high 3/5.
+ * reuses hit, c (k = 2) certainly misses, a and b are unknown: low 1/5, high 3/5.
  */
 #include <errno.h>
 #include <math.h>

@@ -344,7 +344,7 @@ static void assign_without_data(struct work *work)
     }
 }
 
-/* The best share of phase a in window w, if the rest is of phase b; -1 if it is no mixture of them. */
+/* The best share of phase a in window w, if the rest is of phase b; -1 if it is not a mixture of them. */
 static double mixture(const struct work *work, const struct phases_window *w, size_t a, size_t b)
 {
     double least = THRESHOLD, first = -1, last = -1;
@@ -368,7 +368,7 @@ static double mixture(const struct work *work, const struct phases_window *w, si
     return first < 0 ? -1 : (first + last) / 2; /* within noise, several fit equally well */
 }
 
-/* Windows that were joined are no transition, however well a mixture of their neighbours fits. */
+/* Windows that were joined are not a transition, however well a mixture of their neighbours fits. */
 static void resolve_transitions(struct work *work)
 {
     for (size_t i = 0; i < work->n; i++) {

@@ -41,7 +41,7 @@ struct sums {
     double rr, ra, aa;     /* of products of the group's own */
     double ru, au, aa_all; /* of its own and all groups' in the burst; aa_all: of decided misses */
     double raw_misses, raw_references;
-    double exact_r, exact_a, exact_u; /* of r, a and u, what is no sample */
+    double exact_r, exact_a, exact_u; /* of r, a and u, the part that is not a sample */
 };
 
 struct part {
@@ -199,7 +199,7 @@ static double variance_of_bursts(const struct shares *s, const struct sums *g, c
     double ux = f->of_references ? g->ru : all->au;
     double squares = g->aa + undecided * undecided * s->uu + q * q * xx + 2 * undecided * g->au - 2 * q * ax -
                      2 * q * undecided * ux;
-    /* The sum of the bursts' residuals is not 0 beside a part that is no sample. */
+    /* The sum of the bursts' residuals is not 0 beside a part that is not a sample. */
     double sum = g->a - g->exact_a + undecided * (all->u - all->exact_u) - q * x;
     squares -= n > 0 ? sum * sum / n : 0;
     return n > 1 ? n / (n - 1) * fmax(0, squares) : 0;

@@ -25,7 +25,7 @@ void shares_free(struct shares *s); /* NULL is allowed */
 void shares_add(struct shares *s, size_t group, double references, double misses, double undecided);
 /* Ends the burst; weight: of one of its references. */
 void shares_burst(struct shares *s, double weight);
-/* Instead: what was added is no sample, but a part of the run that was recorded completely. Returns its
+/* Instead: what was added is not a sample, but a part of the run that was recorded completely. Returns its
  * references. */
 double shares_exact(struct shares *s);
 /* Which groups make the misses among the undecided first touches of all bursts, and the effective number of

@@ -20,7 +20,7 @@
  *
  *     (sum over k with i in phase a of p_k / cpi_ik) = s_i(a) * (sum over all k of p_k / cpi_ik).
  *
- * Left out: lines that a phase leaves in the cache for the next one, and those that it has to fetch anew.
+ * Left out: lines that a phase leaves in the cache for the next one, and those that it has to fetch again.
  * Phases last much longer than it takes to fill a cache.
  *
  * If there are more combinations than COMBINATIONS, so many are chosen at random, by the programs' shares of

@@ -2,7 +2,7 @@
 /*
  * variation.h - how the windows of one phase differ from each other (Sembrant et al. 2012, 4.3;
  * docs/methods.md, section 13). Differences count if they are larger than nearly all that appear when the
- * same values are shuffled, so that the noise of estimates is not taken for them. Pure: arrays in, numbers
+ * same values are shuffled, so that noise of the estimates does not count. Pure: arrays in, numbers
  * out.
  */
 #ifndef CACHEGRAM_VARIATION_H

@@ -68,7 +68,7 @@ struct pirating_result {
 
 /*
  * The exit status for the shell: the program's own; 125, 126, 127 with err filled when it was not started
- * (or, with a pid, 1). A signal that ends the measurement early (attached: SIGINT, SIGTERM) is no failure:
+ * (or, with a pid, 1). A signal that ends the measurement early (attached: SIGINT, SIGTERM) is not a failure:
  * rows contain what was measured.
  */
 int pirating_run(const struct pirating_options *options, struct pirating_result *result, struct error *err);

@@ -93,7 +93,7 @@ struct profile_stride {
     uint64_t references, same;
 };
 int profile_add_stride(struct profile *p, const struct profile_stride *stride, struct error *err);
-/* References of a site to lines of an object that another thread writes by turns: other bytes (apart), or
+/* References of a site to lines of an object that another thread writes alternately: other bytes (apart), or
  * also the same. Ids; object 0: not known. Estimates, of run.sharing_refs references. */
 struct profile_sharing {
     uint64_t site, object, apart, same;

@@ -7,7 +7,7 @@
  * reader restores that state from the journal of an interrupted commit. A write-ahead log would leave the
  * newest data in a second file, which users forget to copy.
  *
- * A transaction is open at all times, begun as IMMEDIATE: readers may read meanwhile, but a second writer
+ * A transaction is always open, begun as IMMEDIATE: readers may read meanwhile, but a second writer
  * sees that the file is in use (then profile_create refuses). Nothing is spilled from the cache before a
  * commit, since a spill would lock readers out until that commit.
  */

@@ -69,7 +69,7 @@ struct symbols_conflict {
     uint64_t references;
 };
 
-/* References of an instruction to lines of an object that another thread writes by turns: to bytes that it
+/* References of an instruction to lines of an object that another thread writes alternately: to bytes that it
  * does not write, or does. Estimated. */
 struct symbols_sharing {
     uint32_t site, object; /* numbers; object 0: not known */

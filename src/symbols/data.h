@@ -20,7 +20,7 @@ struct symbols_variable {
     uint64_t section_low;
 };
 
-/* Of a path as /proc/PID/maps has it. NULL if it is no ELF file that can be read, or memory is short. */
+/* Of a path as /proc/PID/maps has it. NULL if it is not an ELF file that can be read, or memory is short. */
 struct symbols_data *symbols_data_open(const char *path);
 void symbols_data_close(struct symbols_data *d); /* NULL is allowed */
 /* Addresses of all segments: low is 0 if the file has none. */

@@ -14,7 +14,7 @@
 /* cxxabi.h is a C++ header. */
 char *__cxa_demangle(const char *name, char *buffer, size_t *size, int *status);
 
-/* Rust's names end with a hash: "::h" and 16 digits. Cuts it off; 0: it is no such name. */
+/* Rust's names end with a hash: "::h" and 16 digits. Cuts it off; 0: it is not such a name. */
 static int cut_hash(char *name)
 {
     size_t n = strlen(name);

@@ -10,7 +10,7 @@
 
 struct disassembler;
 
-/* NULL with err: the file cannot be read, or is no ELF file. */
+/* NULL with err: the file cannot be read, or is not an ELF file. */
 struct disassembler *disassembler_open(const char *path, struct error *err);
 void disassembler_close(struct disassembler *d); /* NULL is allowed */
 /* The instruction at an offset of the file, as text without control characters. Its length in bytes; 0: there

@@ -405,7 +405,7 @@ static const char *symbol_of(struct symbols_image *image, uint64_t address)
 
 /*
  * "file+0x1139", after where its function begins. Functions in assembly language often have no unwind table:
- * "file+0x1xxx", after the page. A library's decoders for all of its formats are no single function.
+ * "file+0x1xxx", after the page. A library's decoders for all of its formats are not one function.
  */
 static const char *place_of(struct symbols_image *image, uint64_t address)
 {

@@ -79,7 +79,7 @@ struct extent {
     uint32_t id;     /* 0: not requested */
     uint64_t begin;  /* of a variable: it may continue from another mapping */
     int is_variable; /* or a block, and no gap between such, which is rarely touched */
-    /* Blocks of the heap may be there; id is that of what is no block. */
+    /* Blocks of the heap may be there; id is that of memory that is not in a block. */
     int is_zone, is_heap;
 };
 #define UNKNOWN_BLOCK (-1.f) /* as weight: a block, but it is not known which one */

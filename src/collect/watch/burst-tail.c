@@ -21,7 +21,7 @@ struct burst_tail {
     uint64_t touches, references, steps, most;
     struct distinct *distinct;
     struct distinct_touched touched[DISTINCT_LISTED];
-    struct decoder *decoder; /* of the process in hand */
+    struct decoder *decoder; /* of the current process */
     struct decode_sites sites;
     uint32_t executions[WIRE_MAX_BLOCKS], executed[WIRE_MAX_BLOCKS + 1];
 };

@@ -2,12 +2,12 @@
 /*
  * watch.h - survivors of bursts: which of them are watched, and what became of those.
  *
- * A line's last touch in a burst is a survivor: when, if ever, the line is touched again the burst does
- * not tell. A burst has as many survivors as it touched lines; K of them, drawn at random, are watched
- * until they are touched again, or dropped, or the program ends. Their fate, each standing for some of the
- * survivors, is what model/watched.h makes the far part of a curve of.
+ * A line's last touch in a burst is a survivor: the burst does not show when, if ever, the line is touched
+ * again. A burst has as many survivors as lines that it touched. K of them, drawn at random, are watched
+ * until they are touched again or censored, or the program ends. Each represents some of the survivors; from
+ * their outcomes model/watched.h calculates the part of the curve at large distances.
  *
- * The way of a watch:
+ * The life of a watch:
  *
  *     a burst is over ----> watches_choose ----> requests, for the watcher
  *                                 |                     |
@@ -15,9 +15,9 @@
  *                                 |                     |
  *                          watches_outcome  <-----------+
  *
- * Who watches reports an outcome for every request, sooner or later; what is never reported stays "open" in
- * the profile and counts as seen no further than the burst's end. Drops must not depend on the line or on
- * how long it has been quiet (random among the watched), or the estimate is biased.
+ * The watcher reports an outcome for every request. A watch without one stays "open" in the profile, and
+ * counts as censored at the burst's end. Which watches are censored must not depend on the line, nor on how
+ * long it has not been touched (they are drawn at random), or the estimate is biased.
  *
  * Not thread-safe: requests are made, and outcomes taken, by the collector's thread.
  */
@@ -70,9 +70,10 @@ void watches_set_per_burst(struct watches *w, unsigned per_burst);
 
 /*
  * Chooses among the burst's survivors: K of them, or all if there are no more (choose.h says with which
- * chances); stores them, in random order. Each is to be watched from now on; to refuse that is an outcome.
- * Others are chosen to be followed in the burst's tail, with equal chances: a second sample of the same
- * survivors. Both together represent each survivor once.
+ * probabilities); stores them, in random order. Each is to be watched from now on; to refuse that is an
+ * outcome. Others are chosen to be followed in the burst's tail, with equal chances: a second sample of the
+ * same survivors. Both together represent each survivor once.
+ *
  * *requests: valid until the next call. Their number, or negative with err filled: memory, or the profile
  * cannot be written.
  */

@@ -55,7 +55,7 @@ struct watcher {
     struct line lines[2 * WIRE_MAX_WATCHES];
     unsigned n;
     uint64_t freed; /* bit: that slot of the agent's table was freed since the last answer */
-    /* the burst in hand */
+    /* the current burst */
     struct wire_desc desc;
     uint64_t filter[FILTER_BITS / 64]; /* bit: some watched line has that hash */
     uint64_t touches;                  /* before its tail */
@@ -110,7 +110,7 @@ static struct moment beginning(const struct watcher *w, const struct line *l)
     return from;
 }
 
-/* Tells what became of lines[i], and forgets it. */
+/* Stores the outcome of lines[i], and removes it. */
 static int record_outcome(struct watcher *w, unsigned i, enum profile_outcome outcome, struct moment at,
                           struct error *err)
 {
@@ -175,13 +175,13 @@ static uint64_t tail_length(const struct watcher *w)
     return w->tail != NULL ? burst_tail_touches(w->tail) : 0;
 }
 
-/* After so many touches of the burst in hand. */
+/* After so many touches of the current burst. */
 static struct moment within_burst(const struct watcher *w, uint64_t touches)
 {
     return (struct moment){w->desc.app_cpu_ns, w->desc.translated_refs + w->burst_refs + touches};
 }
 
-/* When the burst in hand, with its tail, was over. */
+/* When the current burst, with its tail, was over. */
 static struct moment burst_end(const struct watcher *w)
 {
     return within_burst(w, w->touches + tail_length(w));
@@ -214,7 +214,7 @@ static void found(struct watcher *w, uint64_t line, uint64_t position)
             w->position[k] = position;
 }
 
-/* The first touch of lines[i] in the tail of the burst in hand; NULL: there was none. */
+/* The first touch of lines[i] in the tail of the current burst; NULL: there was none. */
 static const struct tail_touch *touch_in_tail(const struct watcher *w, unsigned i)
 {
     return w->tail != NULL ? burst_tail_find(w->tail, w->lines[i].address / w->line_bytes) : NULL;
@@ -305,7 +305,7 @@ static int may_watch(struct watcher *w, struct line *l)
            (last <= fs - WIRE_TLS_BYTES || l->address >= fs + WIRE_TLS_BYTES);
 }
 
-/* The agent has them all in its hand. */
+/* Nonzero if the process has exactly these n threads, all of which the agent knows. */
 static int has_threads(uint32_t pid, uint32_t n)
 {
     char path[64];
@@ -320,7 +320,7 @@ static int process_is_fit(struct watcher *w)
     struct wire_watching *shared = &w->proc->watching;
     if (__atomic_load_n(&shared->off, __ATOMIC_RELAXED) != 0 || !has_threads(w->pid, shared->threads))
         return 0;
-    if (sharers_exist(w->pid, w->desc.tid)) /* nobody would handle that process's faults */
+    if (sharers_exist(w->pid, w->desc.tid)) /* no agent would handle the faults of that process */
         return 0;
     if (w->vmas == NULL && (w->vmas = vmas_new(w->pid)) == NULL)
         return 0;
