@@ -563,9 +563,19 @@ static void learn_line(struct objects *o, struct line *l, uint64_t line)
     *l = (struct line){.number = line, .buffer = o->buffer, .id = id, .weight = weight};
 }
 
+static uint64_t slot_of_line(uint64_t line)
+{
+    return (line ^ line >> 13) % LINES;
+}
+
+void objects_fetch(const struct objects *o, uint64_t line)
+{
+    __builtin_prefetch(&o->lines[slot_of_line(line)], 1);
+}
+
 uint32_t objects_find(struct objects *o, uint64_t line, uint32_t site)
 {
-    struct line *l = &o->lines[(line ^ line >> 13) % LINES];
+    struct line *l = &o->lines[slot_of_line(line)];
     if (l->number != line || l->buffer != o->buffer)
         learn_line(o, l, line);
     if (l->weight > 0)

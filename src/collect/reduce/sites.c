@@ -24,6 +24,8 @@
 #include "symbols/code.h"
 
 #define FIRST_SLOTS 4096u
+/* Counts that are added together, so that the misses of the table's entries overlap. */
+#define PENDING 32u
 
 struct entry {
     uint64_t count;
@@ -43,6 +45,12 @@ struct tables {
     uint32_t listed[WIRE_MAX_BLOCKS];
 };
 
+/* A count that add_soon has not added yet. */
+struct pending {
+    uint64_t count;
+    uint32_t site, what, object, slot;
+};
+
 struct sites {
     struct tables *tables;
     struct decode_sites noted;
@@ -51,6 +59,8 @@ struct sites {
     uint32_t nentries, capacity;
     uint32_t *slots; /* number of an entry, + 1; 0: empty. Their number is a power of two */
     uint32_t nslots;
+    struct pending pending[PENDING];
+    uint32_t npending;
     uint64_t lines; /* first touches so far */
     struct stackdist_far far;
     size_t far_capacity;
@@ -198,6 +208,32 @@ static inline int add(struct sites *s, uint32_t site, uint32_t what, uint32_t ob
     return add_entry(s, slot, site, what, object, count);
 }
 
+static int add_pending(struct sites *s)
+{
+    int status = 0;
+    for (uint32_t i = 0; i < s->npending; i++) {
+        uint32_t number = s->slots[s->pending[i].slot];
+        if (number != 0)
+            __builtin_prefetch(&s->entries[number - 1], 1);
+    }
+    for (uint32_t i = 0; i < s->npending; i++) {
+        const struct pending *p = &s->pending[i];
+        status |= add(s, p->site, p->what, p->object, p->count);
+    }
+    s->npending = 0;
+    return status;
+}
+
+/* As `add`, after some others; add_pending ends the series. */
+static inline int add_soon(struct sites *s, uint32_t site, uint32_t what, uint32_t object, uint64_t count)
+{
+    uint32_t slot = slot_of(s, site, what, object);
+    int status = s->npending == PENDING ? add_pending(s) : 0;
+    __builtin_prefetch(&s->slots[slot]);
+    s->pending[s->npending++] = (struct pending){count, site, what, object, slot};
+    return status;
+}
+
 static void count_more(void *ctx, uint32_t site, uint64_t touches)
 {
     struct sites *s = ctx;
@@ -209,11 +245,23 @@ static void count_more(void *ctx, uint32_t site, uint64_t touches)
 static int sample_some(struct sites *s, const struct process_touches *t, const uint32_t *line_sites,
                        size_t from, uint64_t lines, uint64_t n, struct objects *objects)
 {
+    size_t at[PENDING];
     int status = 0;
-    for (; s->ahead < n; s->ahead += 1 + random_below(&s->random, 2 * COLLECT_OBJECT_EVERY - 1)) {
-        uint64_t at = from + s->ahead % lines;
-        status |= add(s, line_sites[at], SITE_COUNT_OBJECT,
-                      objects_find(objects, t->lines[at], line_sites[at]), COLLECT_OBJECT_EVERY);
+    while (s->ahead < n) {
+        size_t found = 0;
+        for (; s->ahead < n && found < PENDING; found++) {
+            at[found] = from + s->ahead % lines;
+            __builtin_prefetch(&t->lines[at[found]]);
+            __builtin_prefetch(&line_sites[at[found]]);
+            s->ahead += 1 + random_below(&s->random, 2 * COLLECT_OBJECT_EVERY - 1);
+        }
+        for (size_t i = 0; i < found; i++)
+            objects_fetch(objects, t->lines[at[i]]);
+        for (size_t i = 0; i < found; i++) {
+            uint32_t site = line_sites[at[i]];
+            status |= add_soon(s, site, SITE_COUNT_OBJECT, objects_find(objects, t->lines[at[i]], site),
+                               COLLECT_OBJECT_EVERY);
+        }
     }
     s->ahead -= n;
     return status;
@@ -259,7 +307,6 @@ int sites_take(struct sites *s, const struct process_touches *touches, const uin
 {
     int status = objects != NULL ? sample_objects(s, touches, line_sites, objects) : 0;
     for (size_t i = 0; i < far->n; i++) {
-        uint64_t line = touches->lines[far->at[i]];
         int first = far->stack[i] == STACKDIST_COLD;
         uint64_t represented = 1;
         if (s->near_every > 1 && far->stack[i] < COLLECT_NEAR_LINES) {
@@ -268,12 +315,13 @@ int sites_take(struct sites *s, const struct process_touches *touches, const uin
             s->near_ahead = (uint32_t)random_below(&s->random, 2 * s->near_every - 1);
             represented = s->near_every;
         }
+        uint64_t line = touches->lines[far->at[i]];
         struct epochs_touch touch = {.site = line_sites[far->at[i]]};
         touch.object = objects != NULL ? objects_find(objects, line, touch.site) : 0;
         uint32_t what =
             first ? SITE_COUNT_FIRST + octaves_bin(s->lines) : SITE_COUNT_STACK + octaves_bin(far->stack[i]);
         s->lines += (unsigned)first;
-        status |= add(s, touch.site, what, touch.object, represented);
+        status |= add_soon(s, touch.site, what, touch.object, represented);
         if (paths != NULL)
             call_paths_touch(paths, far->at[i], s->process, touch.site, what, represented);
         if (s->causes == NULL)
@@ -290,6 +338,7 @@ int sites_take(struct sites *s, const struct process_touches *touches, const uin
         }
         epochs_add(s->epochs, line, touch);
     }
+    status |= add_pending(s);
     return status < 0 ? -ENOMEM : 0;
 }
 
