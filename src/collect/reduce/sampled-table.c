@@ -12,7 +12,12 @@
 #include <string.h>
 #include "base/random.h"
 
+/* Counts that are added together, so that the misses of their entries overlap. */
+#define PENDING 16u
+
 struct sampled_table {
+    unsigned char *pending; /* PENDING entries; [0 .. npending) are not in the list yet */
+    size_t npending, pending_slot[PENDING];
     unsigned char *list; /* [0 .. n) */
     uint32_t *slots;     /* number of an entry, + 1; 0: empty; twice the capacity */
     size_t n, capacity, key;
@@ -27,9 +32,10 @@ struct sampled_table *sampled_table_new(size_t capacity, size_t key, struct erro
         *t = (struct sampled_table){.capacity = capacity, .key = key, .threshold = 1};
         t->list = malloc(capacity * (key + sizeof(uint64_t)));
         t->slots = calloc(2 * capacity, sizeof(*t->slots));
+        t->pending = malloc(PENDING * (key + sizeof(uint64_t)));
         random_seed(&t->random, 1);
     }
-    if (t != NULL && t->list != NULL && t->slots != NULL)
+    if (t != NULL && t->list != NULL && t->slots != NULL && t->pending != NULL)
         return t;
     sampled_table_free(t);
     error_set(err, -ENOMEM, "out of memory for the counts of code");
@@ -42,13 +48,8 @@ void sampled_table_free(struct sampled_table *t)
         return;
     free(t->list);
     free(t->slots);
+    free(t->pending);
     free(t);
-}
-
-const void *sampled_table_all(const struct sampled_table *t, size_t *n)
-{
-    *n = t->n;
-    return t->list;
 }
 
 static unsigned char *entry_at(const struct sampled_table *t, size_t i)
@@ -68,7 +69,8 @@ static void set_count(const struct sampled_table *t, unsigned char *entry, uint6
     memcpy(entry + t->key, &count, sizeof(count));
 }
 
-static uint32_t *slot_of(const struct sampled_table *t, const unsigned char *key)
+/* Where the search for a key begins. */
+static size_t home_of(const struct sampled_table *t, const unsigned char *key)
 {
     uint64_t hash = 0;
     for (size_t i = 0; i < t->key; i += sizeof(uint32_t)) {
@@ -77,10 +79,19 @@ static uint32_t *slot_of(const struct sampled_table *t, const unsigned char *key
         hash = (hash ^ part) * UINT64_C(0x9e3779b97f4a7c15);
         hash ^= hash >> 29;
     }
-    size_t at = (size_t)(hash >> 8) & (2 * t->capacity - 1);
+    return (size_t)(hash >> 8) & (2 * t->capacity - 1);
+}
+
+static uint32_t *slot_from(const struct sampled_table *t, const unsigned char *key, size_t at)
+{
     while (t->slots[at] != 0 && memcmp(entry_at(t, t->slots[at] - 1), key, t->key) != 0)
         at = (at + 1) & (2 * t->capacity - 1);
     return &t->slots[at];
+}
+
+static uint32_t *slot_of(const struct sampled_table *t, const unsigned char *key)
+{
+    return slot_from(t, key, home_of(t, key));
 }
 
 /* Whether an entry of that count is kept, and with which. */
@@ -111,9 +122,10 @@ static void thin(struct sampled_table *t)
         *slot_of(t, entry_at(t, i)) = (uint32_t)i + 1;
 }
 
-void sampled_table_add(struct sampled_table *t, const void *entry, uint64_t count)
+static void add(struct sampled_table *t, const unsigned char *entry, size_t home)
 {
-    uint32_t *slot = slot_of(t, entry);
+    uint32_t *slot = slot_from(t, entry, home);
+    uint64_t count = count_of(t, entry);
     if (*slot != 0) {
         unsigned char *known = entry_at(t, *slot - 1);
         set_count(t, known, count_of(t, known) + count);
@@ -128,4 +140,35 @@ void sampled_table_add(struct sampled_table *t, const void *entry, uint64_t coun
     memcpy(entry_at(t, t->n), entry, t->key);
     set_count(t, entry_at(t, t->n), count);
     *slot = (uint32_t)++t->n;
+}
+
+static void add_pending(struct sampled_table *t)
+{
+    for (size_t i = 0; i < t->npending; i++) {
+        uint32_t number = t->slots[t->pending_slot[i]];
+        if (number != 0)
+            __builtin_prefetch(entry_at(t, number - 1), 1);
+    }
+    for (size_t i = 0; i < t->npending; i++)
+        add(t, t->pending + i * (t->key + sizeof(uint64_t)), t->pending_slot[i]);
+    t->npending = 0;
+}
+
+void sampled_table_add(struct sampled_table *t, const void *entry, uint64_t count)
+{
+    unsigned char *pending = t->pending + t->npending * (t->key + sizeof(uint64_t));
+    size_t home = home_of(t, entry);
+    __builtin_prefetch(&t->slots[home]);
+    memcpy(pending, entry, t->key);
+    set_count(t, pending, count);
+    t->pending_slot[t->npending++] = home;
+    if (t->npending == PENDING)
+        add_pending(t);
+}
+
+const void *sampled_table_all(struct sampled_table *t, size_t *n)
+{
+    add_pending(t);
+    *n = t->n;
+    return t->list;
 }

@@ -19,6 +19,6 @@ void sampled_table_free(struct sampled_table *t); /* NULL is allowed */
 /* Adds to the count of that key; what `entry` has after its key is ignored. */
 void sampled_table_add(struct sampled_table *t, const void *entry, uint64_t count);
 /* All n entries, side by side, in no order; valid until the next sampled_table_add. */
-const void *sampled_table_all(const struct sampled_table *t, size_t *n);
+const void *sampled_table_all(struct sampled_table *t, size_t *n);
 
 #endif
