@@ -87,7 +87,7 @@ if [ -d tests/e2e ]; then
     trap 'rm -rf "$PYTEST_DEBUG_TEMPROOT"' EXIT
     # 5: no test was collected, which is for the sum to judge. Others than 0 and 1 mean that pytest
     # itself broke, perhaps before writing its file: a missing file counts as a failure.
-    # One test more at a time than there are processors, as some wait; then, one by one, those that must be alone.
+    # As many tests at a time as there are processors; then, one by one, those that must be alone.
     e2e() {
         local name=$1
         shift

@@ -37,11 +37,10 @@ int cli_misuse(const char *command, const char *format, ...)
 void cli_print_warnings(const char *lines)
 {
     fputs("cachegram: warning: ", stderr);
-    for (; *lines; lines++)
-        if (*lines == '\n')
-            fputs("; ", stderr);
-        else
-            fputc(*lines, stderr);
+    for (size_t length; *lines; lines += length + (lines[length] == '\n')) {
+        length = strcspn(lines, "\n");
+        fprintf(stderr, "%.*s%s", (int)length, lines, lines[length] == '\n' ? "; " : "");
+    }
     fputc('\n', stderr);
 }
 

@@ -5,6 +5,7 @@
 #include "cli/cli.h"
 #include "cli/record-debug.h"
 #include "machine/vectors.h"
+#include "symbols/image.h"
 
 #define VARIABLE "CACHEGRAM_DEBUG"
 #define WATCH_LINES_MAX 64u
@@ -12,6 +13,7 @@
 
 static int set(struct collect_options *o, const char *name, const char *value)
 {
+    unsigned debug_info = 1;
     const struct {
         const char *name;
         unsigned least, most;
@@ -20,6 +22,7 @@ static int set(struct collect_options *o, const char *name, const char *value)
         {"watch-lines", 1, WATCH_LINES_MAX, &o->watch_lines},
         {"switch-ms", 1, SWITCH_MS_MAX, &o->switch_ms},
         {"count-vector", 15, 31, &o->count_vector},
+        {"debug-info", 0, 1, &debug_info},
     };
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
         char option[64];
@@ -30,6 +33,8 @@ static int set(struct collect_options *o, const char *name, const char *value)
         int status = cli_whole_option("record", option, value, known[i].least, known[i].most, &number);
         if (status == 0)
             *known[i].to = (unsigned)number;
+        if (!debug_info)
+            symbols_image_no_debug_info();
         return status;
     }
     return cli_misuse("record", VARIABLE ": there is no '%s'", name);

@@ -105,10 +105,17 @@ static int compare_ranges(const void *a, const void *b)
     return x->low < y->low ? -1 : x->low > y->low;
 }
 
+static int no_debug_info;
+
+void symbols_image_no_debug_info(void)
+{
+    no_debug_info = 1;
+}
+
 static void find_units(struct symbols_image *image)
 {
     Dwarf_Addr bias;
-    if (image->units_tried || image->module == NULL)
+    if (image->units_tried || image->module == NULL || no_debug_info)
         return;
     image->units_tried = 1;
     if (dwfl_module_getdwarf(image->module, &image->debug_bias) == NULL)

@@ -28,6 +28,9 @@ struct symbols_image;
  * whose offsets are addresses. NULL if it cannot be read, or memory is short. */
 struct symbols_image *symbols_image_open(const char *path);
 void symbols_image_close(struct symbols_image *image); /* NULL is allowed */
+/* For tests that do without source lines: from now on, debug information is not read. For the C library that
+ * takes longer than most programs run. */
+void symbols_image_no_debug_info(void);
 /* Hexadecimal; "" if it has none. */
 const char *symbols_image_build_id(const struct symbols_image *image);
 /*

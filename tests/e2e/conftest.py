@@ -7,6 +7,7 @@ CACHEGRAM_TEST_LIMIT (seconds a test, default five runs).
 """
 import contextlib
 import fcntl
+import functools
 import os
 import pathlib
 import shutil
@@ -126,6 +127,12 @@ def run(argv, cwd=None, env=None, stdin=None, timeout=TIMEOUT):
         return Result(p.returncode, out.read(), err.read())
 
 
+@functools.lru_cache(maxsize=None)
+def run_natively(*argv):
+    """Once for all modes in which the program is then recorded."""
+    return run(argv)
+
+
 def totals(db):
     """Loads, stores, references and number of bursts of a profile (docs/format.md), summed over its bursts."""
     with sqlite3.connect(f"file:{db}?mode=ro", uri=True) as con:
@@ -155,19 +162,23 @@ def cachegram():
 
 
 @pytest.fixture
-def record(cachegram, tmp_path):
+def record(cachegram, tmp_path, request):
     """record(options, argv, ...) -> (Result without the recorder's line, path of the profile).
 
-    Without an allowance unless the options say so: most tests want bursts, and their programs are short.
+    Without an allowance unless the options say so: most tests want bursts, and their programs are short. Without
+    debug information if the file of the test has DEBUG_INFO = False: that of libc takes longer than the programs.
     """
     count = [0]
+    debug = [] if getattr(request.module, "DEBUG_INFO", True) else ["CACHEGRAM_DEBUG=debug-info=0"]
 
     def go(options, argv, wrap=(), **how):
         count[0] += 1
         if "--allowance" not in options and not any("switch-ms" in str(option) for option in options):
             options = ["--allowance", "0", *options]
         db = tmp_path / f"profile{count[0]}.db"
-        result = run([*wrap, *record_command(cachegram, db, options), "--", *argv], **how).split_summary()
+        command = record_command(cachegram, db, [*debug, *options])
+        at = command.index(cachegram)
+        result = run([*command[:at], *wrap, *command[at:], "--", *argv], **how).split_summary()
         return result, db
 
     return go

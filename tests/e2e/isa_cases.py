@@ -76,6 +76,7 @@ class Cases:
     def compare_run(self, mode):
         """Runs all sequences under the recorder: they must end as natively. Returns the agent's counters."""
         recording, options = MODES[mode]
+        recording = [*recording, "CACHEGRAM_DEBUG=debug-info=0"]  # takes longer than the sequences
         db = self.path("db")
         self.call(*self.setarch(), *record_command(self.cachegram, db, recording), "--",
                   self.tool("isa_run"), *options, "--like", self.path("native"), self.file, 0, self.count,

@@ -7,5 +7,5 @@ def record_command(cachegram, db, options):
     """Up to the options. Those that are CACHEGRAM_DEBUG=... (tests/README.md) become part of its environment."""
     options = [str(option) for option in options]
     debug = [option for option in options if option.startswith(DEBUG)]
-    prefix = ["env", *debug] if debug else []
+    prefix = ["env", DEBUG + ",".join(option[len(DEBUG):] for option in debug)] if debug else []
     return [*prefix, str(cachegram), "record", "-o", str(db), *(o for o in options if o not in debug)]

@@ -7,7 +7,9 @@ import sqlite3
 
 import pytest
 
-from conftest import run, run_keys, totals
+from conftest import run_keys, run_natively, totals
+
+DEBUG_INFO = False
 
 MODES = {
     "default": ["--allowance", "1s"],
@@ -22,7 +24,7 @@ MODES = {
 
 def check(built, record, options, *arguments, wrap=()):
     argv = [built / "call_arguments", *arguments]
-    alone = run(argv)
+    alone = run_natively(*argv)
     assert alone.status == 0 and alone.out.endswith(b"end\n"), alone.out[-300:]
     result, db = record(options, argv, wrap=wrap)
     different = "\n".join(difflib.unified_diff(alone.out.decode().splitlines(), result.out.decode().splitlines(),

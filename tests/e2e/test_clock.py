@@ -9,6 +9,8 @@ import pytest
 from conftest import FULL, run, run_keys, totals
 from test_harmless import CASES, FULL_SCALE
 
+DEBUG_INFO = False
+
 ALWAYS = ["--clock", "count-always", "--burst-refs", "30000", "--gap-us", "5000"]
 OFTEN = ["--gap-us", "3000", "--burst-refs", "20000", "--watch", "none"]
 

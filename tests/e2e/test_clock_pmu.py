@@ -12,6 +12,8 @@ import pytest
 
 from conftest import run
 
+DEBUG_INFO = False
+
 SPIN = ["/usr/bin/python3", "-c", "print(sum(range(40000000)))"]
 OPTIONS = ["--clock", "pmu", "--burst-refs", "30000", "--gap-us", "4000"]
 MOST_GAP = 3  # a thread's first gap, and what is random about others

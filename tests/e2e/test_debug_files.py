@@ -9,6 +9,7 @@ import os
 import pathlib
 import re
 import shutil
+import sqlite3
 import subprocess
 import threading
 
@@ -93,6 +94,17 @@ def test_debuginfod_is_not_asked_without_its_variable(stripped, cachegram, tmp_p
     db = tmp_path / "p.db"
     assert run([cachegram, "record", *FULL, "-o", db, "--", program, "columns", "1"], env=env).status == 0
     check_not_named(cachegram, db)
+
+
+@pytest.mark.parametrize("debug_info", [0, 1])
+def test_without_debug_information(debug_info, built, cachegram, tmp_path):
+    """As most tests record: functions by the symbol table, no lines."""
+    db = tmp_path / "p.db"
+    result = run(["env", f"CACHEGRAM_DEBUG=debug-info={debug_info}", cachegram, "record", *FULL, "-o", db, "--", built / "hot_matrix", "columns", "1"])
+    assert result.status == 0, result.err
+    with sqlite3.connect(db) as con:
+        functions, lines = con.execute("select count(function), count(line) from frame").fetchone()
+    assert functions > 20 and (lines > 0) == bool(debug_info)
 
 
 def test_build_id(stripped, cachegram, tmp_path):

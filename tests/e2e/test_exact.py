@@ -12,6 +12,8 @@ import pytest
 
 from conftest import FULL, run, totals
 
+DEBUG_INFO = False
+
 ROUNDS = 3000
 
 # name: (loads, stores, instructions of one round[, set-up before the loop[, CPU flags needed]])

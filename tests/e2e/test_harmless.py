@@ -15,6 +15,8 @@ import pytest
 
 from conftest import BURST, MODES, need, run, totals
 
+DEBUG_INFO = False
+
 
 def text(path, size):
     """Compressible text, the same on every machine."""

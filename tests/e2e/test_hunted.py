@@ -4,10 +4,12 @@ import sys
 
 import pytest
 
-from conftest import ROOT, run
+from conftest import ROOT, run_natively
 
 sys.path.insert(0, str(ROOT / "tests" / "hunt"))
 from hunt import MODES as HUNTED  # noqa: E402
+
+DEBUG_INFO = False
 
 MODES = {**HUNTED, "unwatched": ["--gap-us", "500", "--watch", "none"]}
 
@@ -22,7 +24,7 @@ SCENES = ["masked-makers", "full-queue", "makers-on-own-stacks", "sent-faults", 
 @pytest.mark.parametrize("scene", SCENES)
 def test_hunted(built, record, scene, mode):
     argv = [built / "hunted", scene]
-    native = run(argv)
+    native = run_natively(*argv)
     assert (native.status, native.out) == (0, b"wrong 0\n")
     result, _ = record(MODES[mode], argv)
     assert (result.status, result.out) == (native.status, native.out), result.summary

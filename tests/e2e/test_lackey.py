@@ -13,6 +13,8 @@ import pytest
 from conftest import FULL, need, run, totals
 from test_harmless import text
 
+DEBUG_INFO = False
+
 HIDE = "glibc.cpu.hwcaps=" + ",".join(
     f"-{f}" for f in ("AVX512F", "AVX512VL", "AVX512BW", "AVX512CD", "AVX512DQ", "AVX512ER", "AVX512PF", "ERMS", "FSRM",
                       "AVX2_Usable", "AVX2", "BMI2", "Prefer_No_VZEROUPPER", "RTM", "MOVBE", "LZCNT"))

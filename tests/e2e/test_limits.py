@@ -11,6 +11,8 @@ import pytest
 
 from conftest import find_cachegram, open_to_others
 
+DEBUG_INFO = False
+
 SPIN = ["/usr/bin/python3", "-c", "print(sum(range(6000000)))"]
 
 

@@ -14,6 +14,8 @@ import pytest
 
 from conftest import BURST, FULL, descendants, open_to_others, run, run_keys, totals
 
+DEBUG_INFO = False
+
 LOOPS = 1500000
 COUNTED = ["--clock", "count-always"]
 ALWAYS = pytest.mark.parametrize("options", [FULL, COUNTED], ids=["full", "counted"])

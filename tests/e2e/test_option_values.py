@@ -78,7 +78,7 @@ def test_bad_value(command, first, option, operands, tmp_path):
 
 
 @pytest.mark.parametrize("debug", ["watch-lines=0", "watch-lines=65", "switch-ms=x", "switch-ms=", "count-vector=14",
-                                   "count-vector=16", "watch-lines", "unknown=1", "watch-lines=1,unknown=1"])
+                                   "count-vector=16", "debug-info=2", "watch-lines", "unknown=1", "watch-lines=1,unknown=1"])
 def test_bad_debugging(debug, tmp_path):
     """The variable for tests is checked like an option."""
     result = cachegram("record", "--", "sh", "-c", "touch ran", cwd=tmp_path, env={"CACHEGRAM_DEBUG": debug})

@@ -6,6 +6,8 @@ import pytest
 
 from conftest import TARGETS, build_target, run, totals
 
+DEBUG_INFO = False
+
 MODES = {"default": ["--allowance", "1s"], "gap": ["--gap-us", "500"], "full": ["--mode", "full"],
          "count": ["--clock", "count-always"], "switch": ["CACHEGRAM_DEBUG=switch-ms=2"]}
 # Between two changes: bursts are few, and one must meet code that was changed since the last.

@@ -11,6 +11,8 @@ import pytest
 
 from conftest import FULL, need, run, run_keys, totals
 
+DEBUG_INFO = False
+
 MODES = {"burst": ["--gap-us", "2000"], "full": FULL, "watched": ["--gap-us", "500", "CACHEGRAM_DEBUG=watch-lines=32"]}
 
 

@@ -8,6 +8,8 @@ import pytest
 
 from conftest import BURST, FULL, need, open_to_others, run, run_keys, totals
 
+DEBUG_INFO = False
+
 SPIN = ["random", "8388608", "60000000"]
 
 

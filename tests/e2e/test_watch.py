@@ -19,6 +19,8 @@ import pytest
 from conftest import FULL, run
 from record_command import record_command
 
+DEBUG_INFO = False
+
 # Bursts as often as can be, half of the table filled after each; without counting before bursts, which else
 # takes most of the time of such short gaps.
 HARD = ["--burst-refs", "30000", "--gap-us", "500", "--clock", "cputime", "CACHEGRAM_DEBUG=watch-lines=32"]

@@ -174,6 +174,8 @@ class Hunter:
             folder = pathlib.Path(name)
             argv = [str(program)]
             if options is not None:
+                # Names of code are not looked at, and debug information takes longer than the programs.
+                options = [*options, "CACHEGRAM_DEBUG=debug-info=0"]
                 argv = [*record_command(self.cachegram, folder / "p.db", options), "--", *argv]
             begun, hang = time.monotonic(), ""
             with open(folder / "out", "wb") as out, open(folder / "err", "wb") as err:

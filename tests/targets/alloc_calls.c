@@ -77,6 +77,8 @@ static void odd_arguments(void)
 }
 
 /* Blocks keep what is written to them, and do not overlap. */
+static int rounds = 16000;
+
 static void *churn(void *seed)
 {
     enum { SLOTS = 512 };
@@ -87,7 +89,7 @@ static void *churn(void *seed)
     } slots[SLOTS];
     unsigned r = (unsigned)(uintptr_t)seed;
     memset(slots, 0, sizeof slots);
-    for (int i = 0; i < 16000; i++) {
+    for (int i = 0; i < rounds; i++) {
         unsigned k = (r = r * 1103515245u + 12345u) >> 16 & (SLOTS - 1), how = r >> 8 & 7;
         size_t bytes = how == 7 ? 100000 : (r >> 4 & 255) + 1;
         for (size_t at = 0; at < slots[k].bytes; at += 97)
@@ -121,9 +123,11 @@ static void on_alarm(int sig)
     (void)sig;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     pthread_t threads[4];
+    if (argc > 1)
+        rounds = atoi(argv[1]);
     odd_arguments();
     signal(SIGALRM, on_alarm);
     ualarm(500, 500);
