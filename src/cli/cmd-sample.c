@@ -280,8 +280,8 @@ static int run(const struct sample_options *o)
             warning = "the trace holds bursts, with gaps between them: reuse distances do not include "
                       "references in the gaps";
         struct found found = {.references = sparse_seen(sparse)};
-        found.windows = sparse_windows(sparse, &found.nwindows);
-        found.samples = sparse_samples(sparse, &found.nsamples);
+        found.windows = sparse_windows(sparse, 0, &found.nwindows);
+        found.samples = sparse_samples(sparse, 0, &found.nsamples);
         code = write_profile(o, &found, warning, &err);
     }
     int status = code == 0 ? 0 : cli_fail(&err);

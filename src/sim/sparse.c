@@ -365,26 +365,16 @@ int sparse_run(struct sparse *s, const uint64_t *accesses, size_t n, struct erro
     return code == 0 ? 0 : error_set(err, code, "out of memory for more samples");
 }
 
-const struct sparse_sample *sparse_samples_of(const struct sparse *s, size_t which, size_t *n)
+const struct sparse_sample *sparse_samples(const struct sparse *s, size_t which, size_t *n)
 {
     *n = s->samplers[which].nsamples;
     return s->samplers[which].samples;
 }
 
-const struct sparse_window *sparse_windows_of(const struct sparse *s, size_t which, size_t *n)
+const struct sparse_window *sparse_windows(const struct sparse *s, size_t which, size_t *n)
 {
     *n = s->samplers[which].nwindows;
     return s->samplers[which].windows;
-}
-
-const struct sparse_sample *sparse_samples(const struct sparse *s, size_t *n)
-{
-    return sparse_samples_of(s, 0, n);
-}
-
-const struct sparse_window *sparse_windows(const struct sparse *s, size_t *n)
-{
-    return sparse_windows_of(s, 0, n);
 }
 
 uint64_t sparse_seen(const struct sparse *s)

@@ -50,12 +50,10 @@ int sparse_new_set(const struct sparse_config *configs, size_t n, struct sparse 
 void sparse_free(struct sparse *sparse); /* NULL is allowed */
 /* The next n accesses, packed (cache.h). 0 or -ENOMEM. */
 int sparse_run(struct sparse *sparse, const uint64_t *accesses, size_t n, struct error *err);
-/* Results so far, owned by sparse, valid until the next call of sparse_run. Samples in order of start. */
-const struct sparse_sample *sparse_samples(const struct sparse *sparse, size_t *n);
-const struct sparse_window *sparse_windows(const struct sparse *sparse, size_t *n);
-/* The same for one sampler of a set, which < n; the two above are those of the first one. */
-const struct sparse_sample *sparse_samples_of(const struct sparse *sparse, size_t which, size_t *n);
-const struct sparse_window *sparse_windows_of(const struct sparse *sparse, size_t which, size_t *n);
+/* Results so far, owned by sparse, valid until the next call of sparse_run. Samples in order of start.
+ * which: the sampler of the set; 0 without one. */
+const struct sparse_sample *sparse_samples(const struct sparse *sparse, size_t which, size_t *n);
+const struct sparse_window *sparse_windows(const struct sparse *sparse, size_t which, size_t *n);
 uint64_t sparse_seen(const struct sparse *sparse); /* accesses so far */
 
 #endif

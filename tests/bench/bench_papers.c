@@ -158,8 +158,8 @@ static int print_exact(struct experiment *x, struct error *err)
 static int print_sampler(struct experiment *x, size_t which, struct error *err)
 {
     size_t nsamples, nwindows, at = 0, finite = 0;
-    const struct sparse_sample *samples = sparse_samples_of(x->sparse, which, &nsamples);
-    const struct sparse_window *windows = sparse_windows_of(x->sparse, which, &nwindows);
+    const struct sparse_sample *samples = sparse_samples(x->sparse, which, &nsamples);
+    const struct sparse_window *windows = sparse_windows(x->sparse, which, &nwindows);
     struct curve_window *curves = calloc(nwindows + 1, sizeof *curves);
     uint64_t *distances = calloc(nsamples + 1, sizeof *distances), awake = 0;
     int code = curves && distances ? 0 : error_set(err, -ENOMEM, "out of memory for the samples");

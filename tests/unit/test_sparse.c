@@ -57,8 +57,8 @@ static void all_of_them(void **state)
     (void)state;
     make_trace(1);
     struct sparse *s = sample(&config, 333);
-    const struct sparse_sample *samples = sparse_samples(s, &nsamples);
-    sparse_windows(s, &nwindows);
+    const struct sparse_sample *samples = sparse_samples(s, 0, &nsamples);
+    sparse_windows(s, 0, &nwindows);
     assert_int_equal(nsamples, N);
     for (size_t i = 0; i < N; i++) {
         assert_int_equal(samples[i].start, i);
@@ -79,8 +79,8 @@ static void samples_are_true(void **state)
         struct sparse_config config = {200, 700, 40, seed};
         size_t nsamples, nwindows;
         struct sparse *s = sample(&config, 1 + seed * 97);
-        const struct sparse_sample *samples = sparse_samples(s, &nsamples);
-        const struct sparse_window *windows = sparse_windows(s, &nwindows);
+        const struct sparse_sample *samples = sparse_samples(s, 0, &nsamples);
+        const struct sparse_window *windows = sparse_windows(s, 0, &nwindows);
         all += nsamples;
         for (size_t i = 0; i < nsamples; i++) {
             const struct sparse_window *w = &windows[samples[i].window];
@@ -114,7 +114,7 @@ static void all_references_have_the_same_chance(void **state)
         size_t n;
         assert_int_equal(sparse_new(&config, &s, &err), 0);
         assert_int_equal(sparse_run(s, trace, LENGTH, &err), 0);
-        const struct sparse_sample *samples = sparse_samples(s, &n);
+        const struct sparse_sample *samples = sparse_samples(s, 0, &n);
         for (size_t i = 0; i < n; i++)
             count[samples[i].start * PARTS / LENGTH]++;
         sparse_free(s);
@@ -143,12 +143,12 @@ static void a_set_is_as_its_members(void **state)
     for (size_t k = 0; k < SAMPLERS; k++) {
         size_t nsamples, nwindows, n;
         struct sparse *alone = sample(&configs[k], 100);
-        const struct sparse_sample *samples = sparse_samples(alone, &nsamples);
-        const struct sparse_window *windows = sparse_windows(alone, &nwindows);
+        const struct sparse_sample *samples = sparse_samples(alone, 0, &nsamples);
+        const struct sparse_window *windows = sparse_windows(alone, 0, &nwindows);
         assert_true(nsamples > 100);
-        assert_memory_equal(sparse_samples_of(set, k, &n), samples, nsamples * sizeof *samples);
+        assert_memory_equal(sparse_samples(set, k, &n), samples, nsamples * sizeof *samples);
         assert_int_equal(n, nsamples);
-        assert_memory_equal(sparse_windows_of(set, k, &n), windows, nwindows * sizeof *windows);
+        assert_memory_equal(sparse_windows(set, k, &n), windows, nwindows * sizeof *windows);
         assert_int_equal(n, nwindows);
         sparse_free(alone);
     }
