@@ -13,7 +13,7 @@
 
 uint64_t stackdist_wanted_numbers(uint64_t lines, uint64_t capacity)
 {
-    uint64_t wanted = 16 * lines; /* with half of that, renumbering is 5% of the time in full mode */
+    uint64_t wanted = 8 * lines;
 
     if (wanted < capacity)
         wanted = capacity;
