@@ -140,7 +140,11 @@ class Sum:
         with sqlite3.connect(f"file:{db}?mode=ro", uri=True) as con:
             keys = dict(con.execute("select key, value from run"))
         self.exact += keys["mode"] == "full"
-        added = sum(float(keys.get(k, 0)) for k in ("burst_cpu_seconds", "watch_cpu_seconds", "recorder_cpu_seconds"))
+        within = float(keys["burst_cpu_seconds"])  # all of translated code, where there is nothing to compare with
+        if "overhead_percent" in keys:
+            overhead = float(keys["overhead_percent"])
+            within = float(keys["cpu_seconds"]) * overhead / (100 + overhead)
+        added = within + float(keys["recorder_cpu_seconds"])
         self.cost.append(added)
 
     def row(self):

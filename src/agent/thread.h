@@ -65,15 +65,16 @@ struct counting {
     /* Stored with the next burst: references, and the CPU time that they took. */
     uint64_t refs, ns, blocks, turns, call_ns, paging_ns;
     uint64_t near_refs, near_ns; /* the last of these references */
-    /* --clock count-always: one burst in each stratum of gap_refs references, the next at `burst_at` of
-     * `total`. */
+    /* Every reference is counted: the stretch has no end, and one burst is in each stratum of gap_refs
+     * references, the next at `burst_at` of `total`. */
+    int endless;
     uint64_t gap_refs, burst_at, stratum_end;
     int without_burst;     /* the stratum has none: it ends once the thread's rate is known */
     uint64_t counted_ns;   /* CPU time of earlier stretches, without the agent's own code */
     uint64_t per_us;       /* references per microsecond, to plan with */
     uint64_t skipped_gaps; /* of strata without a burst, or whose burst found no buffer: the next one
                               represents them, too */
-    uint64_t burst_gap;    /* gap_refs of the burst that is being recorded, and those */
+    uint64_t burst_gap;    /* gap_refs of the burst that is being recorded, and those; 0: by CPU time */
 };
 
 /* How long a thread's system call lasts, during which its memory must not be protected. */

@@ -42,6 +42,9 @@ struct loaded {
     uint64_t *hits;           /* of bursts: within string instructions */
     struct clock *clock;
     size_t parts; /* after the bursts: parts of the run that were recorded in full mode */
+    /* Of the part of the run in which every reference was counted: their number, 0 if there is no such part,
+     * and how many a nanosecond has in native execution. */
+    double counted_references, counted_per_ns;
 };
 
 /* First the profile's bursts, with rates that are bounded and smoothed; sets: also distances within cache
@@ -57,6 +60,8 @@ int loaded_full_part(struct profile *p, struct loaded *l, struct analysis_curve 
  * began in full mode; else 0. */
 int loaded_weigh(struct profile *p, struct loaded *l, uint32_t tid, const struct analysis_curve *curve,
                  double *rest_ns, struct error *err);
+/* The profile's number of that name, or 0 if there is none that is positive. */
+double positive_number(struct profile *p, const char *key);
 /* Sum of the weights of the first n bursts. */
 double loaded_weight(const struct loaded *l, size_t n);
 /* Leaves weights only to the bursts of a phase. Their number, or a negative code. */

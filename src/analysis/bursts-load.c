@@ -173,6 +173,12 @@ static int find_rates(struct loaded *l, struct error *err)
     return code;
 }
 
+double positive_number(struct profile *p, const char *key)
+{
+    double value;
+    return profile_get_number(p, key, &value, NULL) == 0 && value > 0 && isfinite(value) ? value : 0;
+}
+
 int loaded_make(struct loaded *l, struct profile *p, int sets, struct error *err)
 {
     int code = profile_bursts(p, &l->list, &l->nlist, err);
@@ -188,6 +194,8 @@ int loaded_make(struct loaded *l, struct profile *p, int sets, struct error *err
     l->sets = sets ? calloc(l->nlist + 1, sizeof *l->sets) : NULL;
     if (!l->bursts || !l->times || !l->hits || !l->watches || !l->sites || (sets && !l->sets))
         return error_set(err, -ENOMEM, "out of memory computing the curve");
+    l->counted_references = positive_number(p, "counted_references");
+    l->counted_per_ns = positive_number(p, "counted_refs_per_ns");
     code = find_rates(l, err);
     return code != 0 ? code : make_clock(l, err);
 }
@@ -256,8 +264,12 @@ int loaded_bursts(struct profile *p, uint32_t tid, struct loaded *l, struct anal
         if ((tid && list[i].tid != tid) || list[i].references == 0)
             continue;
         struct curve_burst *b = &l->bursts[curve->bursts];
-        l->times[curve->bursts] = (struct curve_time){(double)list[i].cpu_start_ns, weight_rate(&list[i]),
-                                                      isnan(list[i].gap_ns) ? 0 : list[i].gap_ns, 0};
+        l->times[curve->bursts] = (struct curve_time){
+            .cpu_ns = (double)list[i].cpu_start_ns,
+            .refs_per_ns = weight_rate(&list[i]),
+            .planned_ns = isnan(list[i].gap_ns) ? 0 : list[i].gap_ns,
+            .counted = l->counted_references > 0 && !isnan(list[i].start_refs),
+        };
         struct hist *const into[] = {[PROFILE_HIST_STACK] = &b->stack,
                                      [PROFILE_HIST_REUSE] = &b->reuse,
                                      [PROFILE_HIST_FIRST] = &b->first,
@@ -365,15 +377,57 @@ double loaded_weight(const struct loaded *l, size_t n)
     return sum;
 }
 
-static void scale_weights(struct loaded *l, size_t n, double references)
+/* Scales the weights of the bursts that are counted, or not, to that sum; all: of both kinds. */
+static void scale_weights(struct loaded *l, size_t n, int counted, int all, double references)
 {
-    double sum = loaded_weight(l, n);
+    double sum = 0;
+    for (size_t i = 0; i < n; i++)
+        sum += all || l->times[i].counted == counted ? l->bursts[i].weight : 0;
     for (size_t i = 0; i < n && sum > 0; i++)
-        l->bursts[i].weight *= references / sum;
+        if (all || l->times[i].counted == counted)
+            l->bursts[i].weight *= references / sum;
 }
 
-/* The scale of the bursts' weights, relative to that of the part recorded in full mode; rest_ns: the CPU time
- * that all of them represent. */
+/* Weight of the bursts that were placed by CPU time. */
+static double timed_weight(const struct loaded *l, size_t n)
+{
+    double sum = 0;
+    for (size_t i = 0; i < n; i++)
+        sum += l->times[i].counted ? 0 : l->bursts[i].weight;
+    return sum;
+}
+
+/*
+ * Scales the weights of bursts relative to each other and to the part in full mode: those in the counted part
+ * to the number of its references, the others to their CPU time, rest_ns, times a rate. That is the mean of
+ * the measured rate and of a typical one, or that of the counted part. A part without bursts is represented
+ * by the other's.
+ */
+static void scale_parts(struct loaded *l, size_t n, double rest_ns, int has_rates)
+{
+    int knows = l->counted_per_ns > 0;
+    double typical = knows ? l->counted_per_ns : REST_REFS_PER_NS,
+           doubt = knows ? REST_MEASURED_DOUBT : REST_DOUBT;
+    double timed = timed_weight(l, n), counted = loaded_weight(l, n) - timed,
+           share = rest_ns / (rest_ns + REST_COLD_NS),
+           per_ns = timed > 0 && rest_ns > 0 ? timed / rest_ns : 0;
+    if (!(per_ns > 0) || !has_rates)
+        per_ns = typical, share = 0;
+    double rest = rest_ns * exp(share * log(per_ns) + (1 - share) * log(typical));
+    doubt = share * REST_MEASURED_DOUBT + (1 - share) * doubt;
+    if (timed > 0 && counted > 0) {
+        scale_weights(l, n, 1, 0, l->counted_references);
+        scale_weights(l, n, 0, 0, rest);
+        for (size_t i = 0; i < n; i++)
+            l->bursts[i].scale_doubt = l->times[i].counted ? doubt : 0;
+    } else {
+        scale_weights(l, n, 0, 1, l->counted_references + rest);
+        doubt *= rest > 0 ? rest / (l->counted_references + rest) : 0;
+    }
+    l->bursts[n].scale_doubt = doubt;
+}
+
+/* rest_ns: the CPU time that the bursts represent that were placed by it. */
 static void scale_rest(struct profile *p, struct loaded *l, double rest_ns,
                        const struct analysis_curve *curve)
 {
@@ -384,25 +438,17 @@ static void scale_rest(struct profile *p, struct loaded *l, double rest_ns,
     if (strcmp(clock, "count-always") == 0) { /* the weights are references, but some strata had no burst */
         if (profile_get_number(p, "clock_references", &counted, NULL) == 0 &&
             counted > (double)curve->full_references)
-            scale_weights(l, curve->bursts, counted - (double)curve->full_references);
+            scale_weights(l, curve->bursts, 0, 1, counted - (double)curve->full_references);
         return;
     }
-    if (!(rest_ns > 0))
-        return;
-    double per_ns = loaded_weight(l, curve->bursts) / rest_ns, share = rest_ns / (rest_ns + REST_COLD_NS);
-    if (!(per_ns > 0) || strcmp(clock, "count") != 0) /* there are no rates */
-        per_ns = 1, share = 0;
-    scale_weights(l, curve->bursts, rest_ns * exp(share * log(per_ns) + (1 - share) * log(REST_REFS_PER_NS)));
-    l->bursts[curve->bursts].scale_doubt = share * REST_MEASURED_DOUBT + (1 - share) * REST_DOUBT;
+    if (rest_ns > 0 || l->counted_references > 0)
+        scale_parts(l, curve->bursts, rest_ns, strcmp(clock, "count") == 0);
 }
 
 int loaded_weigh(struct profile *p, struct loaded *l, uint32_t tid, const struct analysis_curve *curve,
                  double *rest_ns, struct error *err)
 {
-    double rest = 0; /* not known for a thread alone */
-    if (tid || profile_get_number(p, "rest_cpu_seconds", &rest, NULL) != 0)
-        rest = 0;
-    *rest_ns = rest * 1e9;
+    *rest_ns = tid ? 0 : positive_number(p, "rest_cpu_seconds") * 1e9; /* not known for a thread alone */
     if (curve_weight_by_time(l->bursts, l->times, curve->bursts, *rest_ns) < 0)
         return error_set(err, -ENOMEM, "out of memory computing the weights of bursts");
     scale_rest(p, l, *rest_ns, curve);

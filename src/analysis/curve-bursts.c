@@ -19,13 +19,14 @@
 static void widen_for_rest(const struct loaded *l, double rest_ns, struct analysis_curve *curve)
 {
     size_t n = curve->bursts;
-    if (n >= FEW_BURSTS || (l->parts != 0 && n > 0 && !(rest_ns > 0)))
+    if (n >= FEW_BURSTS || (l->parts != 0 && n > 0 && !(rest_ns > 0 || l->counted_references > 0)))
         return;
     double unseen = n > 0 ? 1 - pow(0.05, 1 / (double)n) : 1;
     if (l->parts != 0) {
         const struct curve_burst *part = &l->bursts[n];
-        double rest = n > 0 ? loaded_weight(l, n) * exp(part->scale_doubt)
-                            : fmax(rest_ns, REST_LEAST_NS) * REST_REFS_PER_NS * exp(REST_DOUBT);
+        double rest =
+            n > 0 ? loaded_weight(l, n) * exp(part->scale_doubt)
+                  : fmax(rest_ns, REST_LEAST_NS) * REST_REFS_PER_NS * exp(REST_DOUBT) + l->counted_references;
         unseen *= rest / (part->weight + rest);
     }
     for (size_t i = 0; i < curve->n; i++) {
@@ -102,6 +103,9 @@ static void find_sampled(struct profile *p, const struct loaded *l, struct analy
     for (size_t i = 0; i < sizeof added / sizeof added[0]; i++)
         if (profile_get_number(p, added[i], &value, NULL) == 0)
             user -= value;
+    /* Of a run with a counted part, bursts that were placed by CPU time represent the rest only. */
+    if (l->counted_references > 0 && (user = positive_number(p, "rest_cpu_seconds")) == 0)
+        return;
     curve->user_seconds = user;
     curve->sampled_seconds = sampled;
     for (size_t i = 0; i < l->nlist; i++)

@@ -90,6 +90,7 @@ int analysis_summary_load(struct profile *p, struct analysis_summary *s, struct 
         {"memory_bytes", &s->memory_bytes},
         {"clock_error", &s->clock_error},
         {"clock_references", &s->clock_references},
+        {"counted_references", &s->counted_references},
         {"missed_percent", &s->missed_percent},
     };
     int code = 0;

@@ -31,6 +31,9 @@ struct analysis_summary {
     char missed[512];        /* why they are missing, in words */
     char few_bursts[300];    /* why there are too few bursts; "": there are enough, or unknown */
     double clock_references; /* of the whole run, counted; NaN: not counted */
+    /* Of the part after the first references in which all were counted, bursts included; NaN: there is none
+     */
+    double counted_references;
     size_t bursts, processes, threads;
     uint64_t end[16]; /* bursts by end reason (codes of docs/format.md); the last: other codes */
     size_t ncounters;

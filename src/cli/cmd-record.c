@@ -41,7 +41,7 @@ static const char usage_text[] =
     "      --burst-refs N  references in a burst (default 30000)\n"
     "      --overhead PCT  CPU time that profiling may add, in percent (default 5)\n"
     "      --allowance TIME  CPU time that it may add in addition, spent from the start: first every\n"
-    "                      reference is recorded, then bursts are dense (default 1s; 0: none)\n"
+    "                      reference is recorded, then counted, then bursts are dense (default 1s; 0: none)\n"
     "      --gap-us N      instead of --overhead: mean CPU time between bursts of a thread, in us\n"
     "      --watch auto|page|none\n"
     "                      detect reuses after bursts: page (by page protection), none,\n"

@@ -88,7 +88,9 @@ static void collect(struct run *r)
             return;
         }
         if (taken == 0)
-            drain_wait(r->drain, r->pace.switching.mean_ns != 0 ? 1 : (int)look_ms);
+            drain_wait(r->drain, r->pace.switching.mean_ns != 0                      ? 1
+                                 : r->pace.counts && look_ms > COLLECT_COUNT_LOOK_MS ? COLLECT_COUNT_LOOK_MS
+                                                                                     : (int)look_ms);
     }
 }
 

@@ -35,12 +35,21 @@ void run_warn(struct collect_result *result, const char *format, ...)
     va_end(arguments);
 }
 
-/* CPU time in user mode that the program took after full mode, without profiling: what bursts represent. */
+static double user_share(const struct run *r)
+{
+    double all = run_cpu_seconds(&r->usage);
+    return all > 0 ? seconds(&r->usage.ru_utime) / all : 0;
+}
+
+/* CPU time in user mode that the program took, without profiling, after full mode and what was counted: what
+ * bursts represent that were placed by it. */
 static double rest_seconds(const struct run *r, double added)
 {
-    double all = run_cpu_seconds(&r->usage), user = all > 0 ? seconds(&r->usage.ru_utime) / all : 0;
-    double rest = all - (double)r->before.target_ns * 1e-9 - (added - (double)r->full_ns * 1e-9);
-    return rest > 0 ? rest * user : 0;
+    if (r->pace.counts)
+        return 0;
+    double all = run_cpu_seconds(&r->usage);
+    double rest = all - (double)r->before.target_ns * 1e-9 - (added - (double)r->recorded_ns * 1e-9);
+    return rest > 0 ? rest * user_share(r) : 0;
 }
 
 static int store_results(struct run *r, int exit_status, struct error *err)
@@ -48,14 +57,18 @@ static int store_results(struct run *r, int exit_status, struct error *err)
     struct collect_result *result = r->result;
     const struct reduce_totals *t = reduce_totals(r->reducer);
     double target = run_cpu_seconds(&r->usage);
-    uint64_t burst_ns = drain_burst_cpu_ns(r->drain) - r->before.burst_ns + r->full_ns;
+    uint64_t burst_ns = drain_burst_cpu_ns(r->drain) - r->before.burst_ns + r->recorded_ns;
     if (r->full && burst_ns < t->burst_cpu_ns)
         burst_ns = t->burst_cpu_ns;
     double bursts = (double)burst_ns * 1e-9;
+    /* Counting was perhaps not over before the program's end. */
+    struct drain_counting counted =
+        r->pace.counts || r->clock == COLLECT_CLOCK_COUNT_ALWAYS ? drain_counting(r->drain) : r->counted;
+    uint64_t counted_references = drain_all_counted(r->drain) + t->counted_references;
     struct budget_use use = drain_use(r->drain);
     double watching = (double)use.watch_ns * 1e-9, starts = (double)use.start_ns * 1e-9;
-    double budgeted = bursts + watching + starts,
-           added = budgeted + (double)drain_counting_ns(r->drain) * 1e-9;
+    double budgeted = bursts + watching + starts, added = budgeted + counted.added_ns * 1e-9;
+    int all_counted = counted.native_ns > 0 && r->clock == COLLECT_CLOCK_COUNT;
 
     /* Without a reducer only the trace was written, which counts references. */
     result->references = r->reducer != NULL ? t->decoded.references : result->trace_references;
@@ -87,6 +100,10 @@ static int store_results(struct run *r, int exit_status, struct error *err)
         {"full_left", r->full ? NAN : (double)t->full_left},
         {"rest_cpu_seconds", t->full_references > 0 && !r->full ? rest_seconds(r, budgeted) : NAN},
         {"full_cpu_seconds", r->full ? NAN : (double)r->full_ns * 1e-9},
+        {"counted_references", all_counted ? (double)counted_references : NAN},
+        {"counted_cpu_seconds", all_counted ? (counted.native_ns + counted.added_ns) * 1e-9 : NAN},
+        {"counted_refs_per_ns",
+         all_counted ? (double)drain_all_counted(r->drain) / (counted.native_ns * user_share(r)) : NAN},
         {"clock_references", r->clock == COLLECT_CLOCK_COUNT_ALWAYS && !r->full
                                  ? (double)(drain_counted(r->drain) + t->decoded.references)
                                  : NAN},
@@ -141,7 +158,8 @@ static void warn_few_bursts(struct run *r, struct error *err)
            represented = (double)t->represented_ns * 1e-9;
     char why[sizeof(result->nothing)];
     if (r->full || r->reducer == NULL ||
-        (t->bursts != 0 && (r->clock == COLLECT_CLOCK_COUNT_ALWAYS || represented > COLLECT_FEW_SHARE * cpu)))
+        (t->bursts != 0 &&
+         (r->clock == COLLECT_CLOCK_COUNT_ALWAYS || r->pace.counts || represented > COLLECT_FEW_SHARE * cpu)))
         return;
     /* After full mode, which has not been short of anything, a short rest may well have none. */
     if (t->full_references != 0 && t->bursts == 0 && cpu < COLLECT_REST_SECONDS)

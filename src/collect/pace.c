@@ -1,19 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pace.c - when bursts begin, and how far apart they are. A run with an allowance begins in full mode; once
- * its part of the allowance is spent, bursts follow, whose gaps keep to the budget.
+ * pace.c - in which mode the run is recorded, and how far apart bursts are. A run with an allowance begins in
+ * full mode. Once that has used its part of the allowance, every reference is counted, and bursts are placed
+ * by references, until another part is used. In the rest of the run bursts are placed by CPU time, and their
+ * gaps keep to the budget.
  */
+#include <math.h>
 #include "collect/launch/process-time.h"
 #include "collect/run-internal.h"
 #include "collect/tunables.h"
 #include "profile/profile.h"
 #include "wire/wire.h"
 
-/* What was used so far, before bursts began or since. */
-static struct budget_use used(struct run *r)
+/* What was used so far, in all. */
+static struct budget_use used_in_all(struct run *r)
 {
     struct budget_use use = drain_use(r->drain);
     use.recorder_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - r->recorder_before_ns;
+    return use;
+}
+
+/* Since full mode, or counting, was over. */
+static struct budget_use used(struct run *r)
+{
+    struct budget_use use = used_in_all(r);
     use.target_ns -= r->before.target_ns;
     use.burst_ns -= r->before.burst_ns;
     use.recorder_ns -= r->before.recorder_ns;
@@ -21,6 +31,36 @@ static struct budget_use used(struct run *r)
     use.start_ns -= r->before.start_ns;
     use.bursts -= r->before.bursts;
     return use;
+}
+
+/* Bursts may use so much of the allowance from now on; the program has run for app_ns since full mode. */
+static void allow_bursts(struct run *r, double allowance_ns, double app_ns)
+{
+    budget_init(&r->pace.budget, r->options->overhead_percent);
+    budget_allow(&r->pace.budget, allowance_ns > 0 ? (uint64_t)allowance_ns : 0, app_ns);
+    __atomic_store_n(&r->session.map->gap_ns, r->pace.budget.gap_ns, __ATOMIC_RELAXED);
+}
+
+static double for_counting(const struct run *r)
+{
+    return r->pace.counts ? COLLECT_COUNT_PART * (double)r->options->allowance_ns : 0;
+}
+
+/* Ends the part in which every reference is counted, once it has used its part of the allowance. */
+static void spend_on_counting(struct run *r, uint64_t now_ns)
+{
+    struct drain_counting counted = drain_counting(r->drain);
+    struct budget_use use = used(r);
+    double left_ns = r->pace.left_ns - counted.added_ns - (double)(use.burst_ns + use.recorder_ns);
+    if (r->pace.switching.mean_ns != 0 ? now_ns < r->pace.switching.next_ns
+                                       : counted.added_ns < for_counting(r) && left_ns > 0)
+        return;
+    r->pace.counts = 0;
+    r->counted = counted;
+    r->recorded_ns += use.burst_ns;
+    drain_set_mode(r->drain, WIRE_MODE_BURST);
+    r->before = used_in_all(r);
+    allow_bursts(r, left_ns, counted.native_ns);
 }
 
 /*
@@ -45,22 +85,24 @@ static double backlog_ns(struct run *r, uint64_t buffers, uint64_t spent_ns)
  * code (all of it counts, though some is its own work), and by what is still to be done with buffers handed
  * over.
  */
-static void spend_on_full(struct run *r, uint64_t buffers)
+static void spend_on_full(struct run *r, uint64_t now_ns, uint64_t buffers)
 {
     uint64_t full_ns = reduce_totals(r->reducer)->burst_cpu_ns;
     uint64_t spent_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - r->recorder_before_ns + full_ns;
     double all_ns = (double)spent_ns + backlog_ns(r, buffers, spent_ns),
            allowance_ns = (double)r->options->allowance_ns;
     struct error err;
-    if (r->pace.switching.mean_ns != 0 ? monotonic_ns() < r->pace.switching.next_ns
+    if (r->pace.switching.mean_ns != 0 ? now_ns < r->pace.switching.next_ns
                                        : all_ns < COLLECT_FULL_PART * allowance_ns)
         return;
-    budget_allow(&r->pace.budget, all_ns < allowance_ns ? (uint64_t)(allowance_ns - all_ns) : 0);
-    __atomic_store_n(&r->session.map->gap_ns, r->pace.budget.gap_ns, __ATOMIC_RELAXED);
-    drain_full_over(r->drain);
+    r->pace.left_ns = fmax(0, allowance_ns - all_ns);
+    r->pace.counts = r->clock == COLLECT_CLOCK_COUNT;
+    drain_set_mode(r->drain, r->pace.counts || r->clock == COLLECT_CLOCK_COUNT_ALWAYS ? WIRE_MODE_COUNT
+                                                                                      : WIRE_MODE_BURST);
+    allow_bursts(r, r->pace.left_ns - for_counting(r), 0);
     r->full = 0;
-    r->full_ns = full_ns;
-    r->before = used(r);
+    r->full_ns = r->recorded_ns = full_ns;
+    r->before = used_in_all(r);
     profile_set(r->profile, "mode", "burst", &err); /* should that fail, the next commit does, too */
 }
 
@@ -77,19 +119,27 @@ void pace_begin(struct run *r)
 
 static void switch_modes(struct run *r, uint64_t now)
 {
+    static const uint32_t next[2][WIRE_MODE_COUNT + 1] = {{[WIRE_MODE_FULL] = WIRE_MODE_BURST,
+                                                           [WIRE_MODE_BURST] = WIRE_MODE_COUNT,
+                                                           [WIRE_MODE_COUNT] = WIRE_MODE_FULL},
+                                                          {[WIRE_MODE_FULL] = WIRE_MODE_COUNT,
+                                                           [WIRE_MODE_BURST] = WIRE_MODE_FULL,
+                                                           [WIRE_MODE_COUNT] = WIRE_MODE_BURST}};
     struct switching *s = &r->pace.switching;
     uint32_t mode = __atomic_load_n(&r->session.map->mode, __ATOMIC_RELAXED);
-    if (s->mean_ns == 0 || r->full || now < s->next_ns)
+    if (s->mean_ns == 0 || r->full || r->pace.counts || now < s->next_ns)
         return;
     s->next_ns = now + random_below(&s->random, 2 * s->mean_ns);
-    mode = mode == WIRE_MODE_FULL ? WIRE_MODE_BURST : WIRE_MODE_FULL;
+    mode = next[random_below(&s->random, 2)][mode];
     __atomic_store_n(&r->session.map->mode, mode, __ATOMIC_RELEASE);
 }
 
 void pace_mode(struct run *r, uint64_t now_ns, uint64_t buffers)
 {
     if (r->pace.budgeted && r->full)
-        spend_on_full(r, buffers);
+        spend_on_full(r, now_ns, buffers);
+    else if (r->pace.counts)
+        spend_on_counting(r, now_ns);
     switch_modes(r, now_ns);
 }
 

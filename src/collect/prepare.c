@@ -29,7 +29,7 @@ static const struct {
     /* The counters' error is unknown: they have not been compared with exact counts. */
     [COLLECT_CLOCK_PMU] = {"pmu", WIRE_CLOCK_CPUTIME, NAN},
     [COLLECT_CLOCK_COUNT] = {"count", WIRE_CLOCK_COUNT, COLLECT_COUNT_ERROR},
-    [COLLECT_CLOCK_COUNT_ALWAYS] = {"count-always", WIRE_CLOCK_COUNT_ALWAYS, 0},
+    [COLLECT_CLOCK_COUNT_ALWAYS] = {"count-always", WIRE_CLOCK_COUNT, 0},
     [COLLECT_CLOCK_CPUTIME] = {"cputime", WIRE_CLOCK_CPUTIME, NAN},
 };
 
@@ -145,7 +145,9 @@ static int begin_session(struct run *r, struct error *err)
     int has_tails = follows_lines(o) && o->watch == COLLECT_WATCH_AUTO && o->watch_lines == 0 &&
                     o->trace == NULL && o->reduce == COLLECT_REDUCE_DISTANCES;
     const struct session_setting setting = {
-        .mode = r->full ? WIRE_MODE_FULL : WIRE_MODE_BURST,
+        .mode = r->full                                           ? WIRE_MODE_FULL
+                : r->options->clock == COLLECT_CLOCK_COUNT_ALWAYS ? WIRE_MODE_COUNT
+                                                                  : WIRE_MODE_BURST,
         .begins_full = r->full && !o->full,
         .burst_refs = o->burst_refs,
         .tail_refs = has_tails ? COLLECT_TAIL_TIMES * o->burst_refs : 0,

@@ -21,11 +21,13 @@ struct switching {
 /* When bursts begin, and how far apart they are (pace.c). */
 struct pace {
     int budgeted; /* bursts keep to a budget */
+    int counts;   /* for now every reference is counted, at the allowance's expense (begin_counting) */
     struct budget budget;
     uint64_t next_ns; /* when the gap is set again */
     struct switching switching;
     /* When as many buffers had been reduced as there are: how many, and what had been spent. */
     uint64_t first_buffers, first_ns;
+    double left_ns; /* of the allowance, after full mode */
 };
 
 struct run {
@@ -47,10 +49,11 @@ struct run {
     struct counters counters; /* of the clock `pmu` */
     int full;                 /* every reference is recorded, so far */
     struct pace pace;
-    /* Of a run that begins in full mode, when that was over: all that was used, and of it in translated code.
-     */
+    /* Of a run that begins in full mode: all that was used until bursts were placed by CPU time, and what of
+     * it profiling had cost the program: in full mode, in that and in bursts, and by counting. */
     struct budget_use before;
-    uint64_t full_ns;
+    uint64_t full_ns, recorded_ns;
+    struct drain_counting counted;
     char agent[PATH_MAX];
 };
 

@@ -241,6 +241,10 @@
 #define COLLECT_ALLOWANCE_NS UINT64_C(1000000000)
 /* Share of the allowance that full mode uses; the rest makes bursts denser. */
 #define COLLECT_FULL_PART 0.35
+/* Share of the allowance by which counting every reference may slow the program afterwards. */
+#define COLLECT_COUNT_PART 0.3
+/* How often it is looked at while that lasts. */
+#define COLLECT_COUNT_LOOK_MS 20
 
 /* There are too few bursts if they represent less than this share of the CPU time. */
 #define COLLECT_FEW_SHARE 0.25

@@ -121,14 +121,13 @@ static void resample(struct work *w, const struct curve_burst *bursts, size_t nb
 
     random_seed(&random, seed);
     for (size_t r = 0; r < RESAMPLES; r++) {
-        double total = 0;
+        double total = 0, normal = model_random_normal(&random);
         memset(w->mean, 0, 2 * n * sizeof *w->mean);
         while (total <= 0) /* again if all bursts drawn have weight 0 */
             for (size_t k = 0; k < nbursts; k++) {
                 size_t b = k < sampled ? (size_t)random_below(&random, sampled) : k;
                 const double *bounds = w->burst + b * 2 * n;
-                double scale =
-                    bursts[b].scale_doubt > 0 ? exp(bursts[b].scale_doubt * model_random_normal(&random)) : 1;
+                double scale = bursts[b].scale_doubt > 0 ? exp(bursts[b].scale_doubt * normal) : 1;
                 total += scale * weight_of(&bursts[b]);
                 for (size_t i = 0; i < 2 * n; i++)
                     w->mean[i] += scale * bounds[i];

@@ -83,9 +83,10 @@ struct curve_burst {
     uint64_t references;
     double weight;
     /* Nonzero: not a sample but all references of a part of the run, with its own number of them as weight;
-     * it has no sampling error. Such bursts come after all others. The others' weights relative to it may be
-     * wrong by a common factor: scale_doubt is the standard deviation of that factor's logarithm. */
+     * it has no sampling error. Such bursts come after all others. */
     int certain;
+    /* The weights of the bursts without this, relative to those with it, may be wrong by a common factor: the
+     * standard deviation of that factor's logarithm. */
     double scale_doubt;
     /* For watched.h only: */
     uint32_t thread;   /* bursts of the same thread are on the same clock */

@@ -57,12 +57,27 @@ static double rate_at(const struct placed *placed, size_t n, size_t i, const str
     return low + (high - low) * share;
 }
 
-/* Weights one thread's bursts, given in order of time. default_rate is the rate to use if none of them has
- * one; each_ns: the time that a unit of planned_ns represents, 0: not known. */
-static void weight_thread(const struct placed *placed, size_t n, double default_rate, double each_ns,
-                          struct curve_burst *bursts, const struct curve_time *times)
+/* The thread's position in references, and its CPU time, at the start of the last of its bursts that were
+ * placed by references; 0 if it has none. */
+static void find_counted(const struct curve_burst *bursts, const struct curve_time *times, size_t n,
+                         uint32_t thread, double *refs, double *cpu_ns)
 {
-    double first = placed[0].cpu_ns, last = placed[n - 1].cpu_ns, start = 0, before_ns = 0, before_rate = 0;
+    *refs = *cpu_ns = 0;
+    for (size_t b = 0; b < n; b++)
+        if (times[b].counted && bursts[b].thread == thread && times[b].cpu_ns > *cpu_ns) {
+            *refs = bursts[b].start_refs;
+            *cpu_ns = times[b].cpu_ns;
+        }
+}
+
+/* Weights one thread's bursts, given in order of time; it was at `start` references at before_ns.
+ * default_rate is the rate to use if none of them has one; each_ns: the time that a unit of planned_ns
+ * represents, 0: not known. */
+static void weight_thread(const struct placed *placed, size_t n, double start, double before_ns,
+                          double default_rate, double each_ns, struct curve_burst *bursts,
+                          const struct curve_time *times)
+{
+    double first = placed[0].cpu_ns, last = placed[n - 1].cpu_ns, before_rate = 0;
     /* The gap before the first burst and the one after the last are together as long as a mean gap. */
     double total = last > first ? (last - first) * (double)n / (double)(n - 1) : 2 * first, planned = 0;
 
@@ -91,12 +106,14 @@ static void weight_thread(const struct placed *placed, size_t n, double default_
 int curve_weight_by_time(struct curve_burst *bursts, const struct curve_time *times, size_t n, double all_ns)
 {
     struct placed *placed = malloc((n + 1) * sizeof *placed);
-    double sum = 0, planned = 0;
-    size_t known = 0;
+    double sum = 0, planned = 0, start, before_ns;
+    size_t known = 0, used = 0;
 
     if (!placed)
         return -ENOMEM;
     for (size_t b = 0; b < n; b++) {
+        if (times[b].counted)
+            continue;
         if (!isnan(bursts[b].start_refs)) {
             free(placed);
             return 0;
@@ -106,18 +123,19 @@ int curve_weight_by_time(struct curve_burst *bursts, const struct curve_time *ti
             known++;
         }
         planned += times[b].planned_ns;
-        placed[b] = (struct placed){times[b].cpu_ns, bursts[b].thread, b};
+        placed[used++] = (struct placed){times[b].cpu_ns, bursts[b].thread, b};
     }
-    if (known == 0 || 2 * known < n) {
+    if (known == 0 || 2 * known < used) {
         free(placed);
         return 0;
     }
-    qsort(placed, n, sizeof *placed, compare);
-    for (size_t from = 0, to; from < n; from = to) {
-        for (to = from + 1; to < n && placed[to].thread == placed[from].thread; to++)
+    qsort(placed, used, sizeof *placed, compare);
+    for (size_t from = 0, to; from < used; from = to) {
+        for (to = from + 1; to < used && placed[to].thread == placed[from].thread; to++)
             ;
-        weight_thread(placed + from, to - from, sum / (double)known, planned > 0 ? all_ns / planned : 0,
-                      bursts, times);
+        find_counted(bursts, times, n, placed[from].thread, &start, &before_ns);
+        weight_thread(placed + from, to - from, start, before_ns, sum / (double)known,
+                      planned > 0 ? all_ns / planned : 0, bursts, times);
     }
     free(placed);
     return 1;

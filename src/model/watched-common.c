@@ -125,13 +125,13 @@ void watched_draw(struct random_state *random, const struct curve_burst *bursts,
             times[b]++;
             total += share[b];
         }
-    double power = RATE_DOUBT * model_random_normal(random);
+    double power = RATE_DOUBT * model_random_normal(random), normal = model_random_normal(random);
     for (size_t b = 0; b < n; b++)
         if (times[b] > 0 && bursts[b].log_rate != 0)
             times[b] *= exp(power * bursts[b].log_rate);
-    for (size_t b = sampled; b < n; b++)
-        if (bursts[b].scale_doubt > 0)
-            times[b] *= exp(bursts[b].scale_doubt * model_random_normal(random));
+    for (size_t b = 0; b < n; b++)
+        if (times[b] > 0 && bursts[b].scale_doubt > 0)
+            times[b] *= exp(bursts[b].scale_doubt * normal);
 }
 
 double watched_few(const struct curve_burst *bursts, size_t n)

@@ -67,14 +67,18 @@ int curve_ways(const struct curve_burst *bursts, size_t nbursts, unsigned line_b
  *   refs_per_ns      rate of references in native execution at the burst; NaN: not known
  *   planned_ns       CPU time that it represents, in any unit; all 0: the same for all
  *   references_each  references for each step that the rate counts (docs/methods.md, section 7); 0: one
+ *   counted          nonzero: the burst was placed by references in a part of the run in which all were
+ *                    counted, and has its weight and start_refs
  */
 struct curve_time {
     double cpu_ns, refs_per_ns, planned_ns, references_each;
+    int counted;
 };
 /*
- * Sets weight and start_refs of bursts that were placed by CPU time, if no burst has a start_refs and at
- * least half of them have a rate. all_ns: CPU time that all bursts together represent; 0: not known, each
- * thread's is estimated from its bursts. Returns 1 if it did, 0 if nothing was changed, or -ENOMEM.
+ * Sets weight and start_refs of bursts that were placed by CPU time: those not counted, if none of them has a
+ * start_refs and at least half of them have a rate. all_ns: CPU time that they represent together; 0: not
+ * known, each thread's is estimated from its bursts. Returns 1 if it did, 0 if nothing was changed, or
+ * -ENOMEM.
  */
 int curve_weight_by_time(struct curve_burst *bursts, const struct curve_time *times, size_t n, double all_ns);
 

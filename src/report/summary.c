@@ -234,6 +234,8 @@ void report_facts(FILE *out, const struct analysis_summary *s, const struct anal
     }
     if (curve->full_references)
         fprintf(out, "  at first    %" PRIu64 " references, recorded without gaps\n", curve->full_references);
+    if (s->counted_references > 0)
+        fprintf(out, "  counted     the next %.0f references, bursts included\n", s->counted_references);
     if (sparse) {
         fprintf(out, "  samples     %zu in %zu windows\n", curve->samples, curve->windows);
     } else if (lines) {

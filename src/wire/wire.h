@@ -29,7 +29,7 @@
 
 #define WIRE_ENV "CACHEGRAM_SESSION"
 #define WIRE_MAGIC 0x6d61726765686361ull /* "achegram" */
-#define WIRE_VERSION 22u
+#define WIRE_VERSION 23u
 /* The agent does not start in a process whose limit on memory leaves less: three times what it maps
  * (docs/agent-rules.md), so that the process does not reach the limit because of the agent. */
 #define WIRE_ROOM_MB 1056
@@ -47,14 +47,18 @@
 /* How references are counted between bursts. */
 enum wire_clock {
     WIRE_CLOCK_CPUTIME = 0,
-    WIRE_CLOCK_COUNT,       /* for a stretch before each burst */
-    WIRE_CLOCK_COUNT_ALWAYS /* whenever no burst is recorded */
+    WIRE_CLOCK_COUNT /* for a stretch before each burst; in WIRE_MODE_COUNT whenever no burst is recorded */
 };
 
 /* Perf events by which the collector triggers threads. */
 enum wire_events { WIRE_EVENTS_NONE = 0, WIRE_EVENTS_OF_TIME, WIRE_EVENTS_OF_COUNTERS };
 
-enum wire_mode { WIRE_MODE_BURST = 0, WIRE_MODE_FULL = 1, WIRE_MODE_IDLE = 2 };
+enum wire_mode {
+    WIRE_MODE_BURST = 0, /* native execution, and bursts at random moments of CPU time */
+    WIRE_MODE_FULL,      /* every reference is recorded */
+    WIRE_MODE_IDLE,
+    WIRE_MODE_COUNT /* every reference is counted, and bursts are placed by references */
+};
 
 /* Why a buffer was handed over. Every reason but WIRE_END_MORE ends the burst. */
 enum wire_end {
@@ -350,6 +354,7 @@ struct wire_counters {
     uint64_t counts;     /* counting stretches */
     uint64_t count_refs; /* references counted in them; repeated string instructions counted in steps */
     uint64_t count_string_refs; /* elements of these that are no steps */
+    uint64_t all_refs;          /* of both: while every reference was counted (WIRE_MODE_COUNT) */
     /* Counting blocks executed; those that end with a return or indirect branch. */
     uint64_t count_blocks, count_turns;
     /* CPU time spent in the stretches; of that, in C code of the agent. */
@@ -529,8 +534,9 @@ struct wire_session {
      * the collector looks at it. Set after a slot was claimed, before `attached` is incremented; cleared
      * before the slot's state is FREE. */
     uint64_t slots_taken[WIRE_MAX_SLOTS / 64];
-    /* Nonzero: the run is recorded in full mode at first and in bursts later. The collector then changes
-     * `mode`; a thread notices at its next full buffer, or when it is triggered or attached. */
+    /* Nonzero: the run is recorded in full mode at first, then perhaps counted, and in bursts later. The
+     * collector changes `mode`; a thread notices at its next full buffer, when its counting code stops for a
+     * moment (COUNT_LAP_NS), or when it is triggered or attached. */
     uint32_t begins_full;
     uint32_t executions; /* atomic: announced so far; the last ones: */
     struct wire_execution execution[WIRE_MAX_EXECUTIONS];

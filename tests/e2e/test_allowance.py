@@ -90,6 +90,36 @@ def test_bursts_follow(cachegram, built, record):
     assert f"without the first {keys['full_references']} references" in run([cachegram, "mrc", db, "--thread", tid]).out.decode()
 
 
+@pytest.mark.parametrize("name, argv", [("sweep", [LINES, 6000]), ("threads", [])])
+def test_all_are_counted_after_that(built, record, name, argv):
+    """Between full mode and bursts at moments of CPU time: the number of references of a run that ends there is exact."""
+    _, full = record(["--mode", "full"], [built / name, *argv])
+    result, db = record(["--allowance", "900ms"], [built / name, *argv])
+    keys = run_keys(db)
+    assert float(keys["rest_cpu_seconds"]) == 0 and totals(db)["bursts"] > 0, result.summary
+    counted, first = int(float(keys["counted_references"])), int(keys["full_references"])
+    assert counted + first == pytest.approx(totals(full)["references"], rel=1e-3) and counted > first
+    with sqlite3.connect(db) as con:
+        placed, timed = con.execute("select sum(start_refs is not null and gap_ns is null),"
+                                    " sum(gap_ns is not null) from burst where id > 0").fetchone()
+    assert placed == totals(db)["bursts"] and timed == 0
+
+
+def test_three_parts(cachegram, built, record):
+    """A run that goes on after counting has bursts of both kinds, and the curve is that of full mode."""
+    argv = [built / "sweep", LINES, 100000]
+    result, db = record(["--allowance", "150ms", "--overhead", "20"], argv)
+    keys = run_keys(db)
+    with sqlite3.connect(db) as con:
+        by_references, by_time = con.execute("select sum(gap_ns is null), sum(gap_ns is not null) from burst where id > 0").fetchone()
+    assert by_references > 0 and by_time > 0, result.summary
+    assert int(keys["counted_references"]) > 0 and float(keys["rest_cpu_seconds"]) > 0
+    report = run([cachegram, "report", "--verbose", db]).out
+    assert b"counted     the next %d references" % keys["counted_references"] in report
+    _, points = curve(cachegram, db)
+    assert points[65536]["miss_ratio"] > 0.9 and points[1 << 20]["miss_ratio"] < 0.1
+
+
 def record_without_bursts(built, record):
     """A run that goes on after its first part, but not until the first burst, which depends on the machine's speed."""
     for references in (60000000, 30000000, 15000000):

@@ -26,7 +26,7 @@ static double run(double percent, double seconds, double in, double out, double 
     struct budget_use use = {0};
     double own = 0, next_look = 0, spent_in = 0, spent_out = 0;
     budget_init(&b, percent);
-    budget_allow(&b, (uint64_t)allowance_ns);
+    budget_allow(&b, (uint64_t)allowance_ns, 0);
     double planned_gap = (double)b.gap_ns, next_burst = planned_gap / 2;
     while (own < seconds * 1e9) {
         own += 100000;

@@ -58,7 +58,7 @@ uint64_t watch_translated_refs(void)
 {
     return 0;
 }
-int agent_records_all(void)
+int agent_always_translated(void)
 {
     return 0;
 }

@@ -641,7 +641,7 @@ static void placed_by_time(void **state)
 {
     (void)state;
     struct curve_burst *b = calloc(3, sizeof *b);
-    struct curve_time times[3] = {{3e9, 3, 0, 0}, {1e9, 1, 0, 0}, {1e6, 2, 0, 0}};
+    struct curve_time times[3] = {{3e9, 3, 0, 0, 0}, {1e9, 1, 0, 0, 0}, {1e6, 2, 0, 0, 0}};
     for (int i = 0; i < 3; i++) {
         b[i].start_refs = NAN;
         b[i].references = 10;
@@ -687,7 +687,7 @@ static void places_without_rates(void **state)
     struct curve_time times[6];
     for (int i = 0; i < 6; i++) {
         b[i].start_refs = NAN;
-        times[i] = (struct curve_time){1e9 * seconds[i], rates[i], 0, 0};
+        times[i] = (struct curve_time){1e9 * seconds[i], rates[i], 0, 0, 0};
     }
     b[5].thread = 1;
     assert_int_equal(curve_weight_by_time(b, times, 6, 0), 0); /* four of six */

@@ -228,7 +228,11 @@ void burst_counting_stopped(struct thread *t, ucontext_t *uc)
         arch_restore(t, uc);
         memcpy(&uc->uc_sigmask, &t->generated.app_mask, sizeof t->generated.app_mask);
         burst_end(t, WIRE_END_SIGNAL, 0, t->generated.cursor, UINT32_MAX);
-    } else if (verdict == COUNT_RECORD && count_always() && !take_buffer(t)) {
+    } else if (verdict == COUNT_OVER) {
+        arch_restore(t, uc);
+        memcpy(&uc->uc_sigmask, &t->generated.app_mask, sizeof t->generated.app_mask);
+        burst_end(t, WIRE_END_FULL, 0, t->generated.cursor, UINT32_MAX);
+    } else if (verdict == COUNT_RECORD && t->clock.endless && !take_buffer(t)) {
         count_not_recorded(t, uc);
     } else if (verdict == COUNT_RECORD) {
         arch_restore(t, uc);
@@ -270,16 +274,20 @@ int burst_enter(struct thread *t, ucontext_t *uc)
      * random moment, would represent hours. */
     int full = agent_records_all();
     t->translation.counts = count_wanted(t, uc);
-    /* With --clock count-always a stretch is long, and must not keep a buffer from others. */
-    if (!(t->translation.counts && count_always())) {
+    /* A stretch without an end must not keep a buffer from others. */
+    if (!(t->translation.counts && t->clock.endless)) {
         t->native.refused = WIRE_NATIVE_BUFFER;
         if (!take_buffer(t))
             goto out;
         if (full && !agent_records_all()) {
             discard_buffer(t);
-            goto out;
+            full = 0;
+            t->translation.counts = count_wanted(t, uc);
+            if (!(t->translation.counts && t->clock.endless))
+                goto out;
+        } else {
+            start_buffer(t, t->translation.buffer);
         }
-        start_buffer(t, t->translation.buffer);
     }
     t->timing.entered_ns = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID);
     arch_mark_inside(t);

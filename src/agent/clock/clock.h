@@ -17,7 +17,7 @@
 #pragma GCC visibility push(hidden)
 
 void count_init(void);
-int count_always(void); /* --clock count-always: the thread counts whenever it is not in a recorded burst */
+/* Whether the thread is to count, before it enters translated code; sets t->clock.endless. */
 int count_wanted(struct thread *t, const ucontext_t *uc);
 void count_begin(struct thread *t);
 /* Adds what the counter has counted since arch_count_insert. */
@@ -34,9 +34,10 @@ enum count_verdict {
     COUNT_GO_ON,  /* the stretch continues */
     COUNT_SIGNAL, /* a signal is pending that the target must handle first */
     COUNT_RECORD, /* the recorded burst begins here */
+    COUNT_OVER,   /* counting ends, and no burst follows: not every reference is counted any more */
 };
 enum count_verdict count_stop(struct thread *t, ucontext_t *uc);
-/* --clock count-always: there was no buffer for the burst of that verdict. */
+/* Every reference is counted: there was no buffer for the burst of that verdict. */
 void count_not_recorded(struct thread *t, ucontext_t *uc);
 void count_recorded(struct thread *t);    /* there was one */
 void count_marked(struct thread *t);      /* the counter has reached its mark */

@@ -21,8 +21,8 @@
  * blocks of loops write to; the fault that follows is where the part ends. A system call that may wait is
  * never interrupted: the page is protected before it instead.
  *
- * With --clock count-always there is one endless stretch. It is stopped regularly to look for signals, and
- * recorded bursts come in between.
+ * Where every reference is counted (WIRE_MODE_COUNT) a stretch lasts as long as that mode. It is stopped
+ * regularly to look for signals and at the mode, and recorded bursts come in between.
  */
 #include <string.h>
 #include <time.h>
@@ -46,11 +46,7 @@ void count_init(void)
     start_ticks = arch_ticks();
     supported = session->clock != WIRE_CLOCK_CPUTIME && (session->begins_full || !agent_records_all()) &&
                 arch_count_init() == 0;
-}
-
-int count_always(void)
-{
-    return supported && session->clock == WIRE_CLOCK_COUNT_ALWAYS;
+    agent_set_can_count(supported);
 }
 
 int count_is_alarm(const siginfo_t *info)
@@ -73,6 +69,9 @@ int count_wanted(struct thread *t, const ucontext_t *uc)
 {
     int wanted = supported && !agent_records_all() && !t->timing.was_counted && arch_count_possible(uc);
     t->timing.was_counted = 0;
+    /* For the whole stretch: the mode may change in it. */
+    t->clock.endless = wanted && agent_counts_all();
+    t->clock.burst_gap = 0;
     if (!wanted)
         return 0;
     uint64_t began = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID);
@@ -183,7 +182,7 @@ static void plan_burst(struct thread *t, uint64_t total)
     c->stratum_end += c->gap_refs;
 }
 
-/* --clock count-always: time until the thread is stopped to look for signals. */
+/* An endless stretch: time until the thread is stopped to look for signals. */
 static uint64_t lap_ns(const struct counting *c, uint64_t total)
 {
     uint64_t left = c->burst_at > total ? (c->burst_at - total) * 1000 / c->per_us : 0;
@@ -210,10 +209,10 @@ void count_begin(struct thread *t)
         arch_count_cancel_stop(t);
     c->stop_requested = 0;
     c->agent_ns = 0;
-    if (count_always() && c->gap_refs == 0)
+    if (c->endless && c->gap_refs == 0)
         plan_burst(t, c->total);
-    set_timer(t, count_always() ? lap_ns(c, c->total) : COUNT_WARM_NS + COUNT_TIMED_NS + COUNT_NEAR_NS);
-    t->translation.counter_aim = count_always() ? aim_of(c, c->total) : COUNT_MARK_REFS;
+    set_timer(t, c->endless ? lap_ns(c, c->total) : COUNT_WARM_NS + COUNT_TIMED_NS + COUNT_NEAR_NS);
+    t->translation.counter_aim = c->endless ? aim_of(c, c->total) : COUNT_MARK_REFS;
     begin_part(t, c->total);
     c->faults = c->mark[0].faults;
     c->agent_ns = c->part_agent_ns = c->part_cpu_ns - c->cpu_start_ns;
@@ -240,12 +239,15 @@ int64_t count_string_hits(const struct thread *t)
 
 void count_take(struct thread *t, uint64_t counted)
 {
-    uint64_t more = counted - t->translation.counter_taken, strings = (uint64_t)string_refs(t);
+    uint64_t more = counted - t->translation.counter_taken, strings = (uint64_t)string_refs(t),
+             new_strings = strings - t->clock.string_refs_taken;
     t->translation.counter_taken = counted;
     t->clock.total += more;
     count_add(&proc->count.count_refs, more);
-    if (strings != t->clock.string_refs_taken)
-        count_add(&proc->count.count_string_refs, strings - t->clock.string_refs_taken);
+    if (new_strings)
+        count_add(&proc->count.count_string_refs, new_strings);
+    if (t->clock.endless)
+        count_add(&proc->count.all_refs, more + new_strings);
     t->clock.string_refs_taken = strings;
 }
 
@@ -288,11 +290,11 @@ void count_marked(struct thread *t)
     c->part_ns = ns > excluded ? ns - excluded : 0;
     if (c->approach)
         c->refs_to_burst -= c->refs_to_burst < COUNT_MARK_REFS ? c->refs_to_burst : COUNT_MARK_REFS;
-    else if (c->part == 1 && c->part_ns >= COUNT_TIMED_NS && !count_always()) {
+    else if (c->part == 1 && c->part_ns >= COUNT_TIMED_NS && !c->endless) {
         c->approach = APPROACH_RUNS;
         c->refs_to_burst = 1 + random_splitmix64(&t->timing.random) % COUNT_NEAR_REFS;
     }
-    if (count_always() || (c->approach && !c->refs_to_burst)) { /* the burst begins at the next block */
+    if (c->endless || (c->approach && !c->refs_to_burst)) { /* the burst begins at the next block */
         c->approach = APPROACH_OVER;
         if (!c->stop_requested)
             arch_count_request_stop(t);
@@ -314,7 +316,7 @@ void count_marked(struct thread *t)
 void count_call_begins(struct thread *t)
 {
     struct counting *c = &t->clock;
-    if (!t->translation.counts || count_always())
+    if (!t->translation.counts || c->endless)
         return;
     c->call_cpu_ns = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID);
     c->call_ticks = arch_ticks();
@@ -339,7 +341,7 @@ void count_end(struct thread *t)
              ns = elapsed(c, c->alarm_cpu_ns ? c->alarm_cpu_ns : now);
     cancel_alarm(t);
     /* part_ns comes from the processor's clock, which goes on while other threads run. */
-    if (c->approach == APPROACH_OVER && !count_always() && c->part_ns < ns + ns / 8) {
+    if (c->approach == APPROACH_OVER && !c->endless && c->part_ns < ns + ns / 8) {
         count_near_times(t);
         ns = c->part_ns;
     }
@@ -358,7 +360,7 @@ void count_end(struct thread *t)
     }
     t->translation.counts = 0;
     c->alarm_cpu_ns = 0;
-    t->timing.was_counted = !count_always();
+    t->timing.was_counted = !c->endless;
     count_add(&proc->count.count_cpu_ns, now - c->cpu_start_ns);
     count_add(&proc->count.count_agent_ns, c->agent_ns);
 }
@@ -371,7 +373,7 @@ void count_forget(struct thread *t)
     t->clock.string_total_before = t->clock.total;
 }
 
-/* --clock count-always: sets up the next stop, after *aim references or lap_ns. */
+/* An endless stretch: sets up the next stop, after *aim references or lap_ns. */
 static void begin_lap(struct thread *t, uint64_t total, uint64_t *aim)
 {
     set_timer(t, lap_ns(&t->clock, total));
@@ -387,25 +389,27 @@ static void go_on(struct thread *t, ucontext_t *uc, uint64_t aim)
     t->clock.alarm_cpu_ns = 0;
 }
 
-/* Whether the recorded burst begins now. If not, sets up what comes next: *aim references away, if it is
+/* What is to be done. If the stretch goes on, sets up what comes next: *aim references away, if it is
  * changed. */
-static int stretch_is_over(struct thread *t, uint64_t total, uint64_t *aim)
+static enum count_verdict judge(struct thread *t, uint64_t total, uint64_t *aim)
 {
     struct counting *c = &t->clock;
-    if (count_always()) {
+    if (c->endless) {
+        if (!agent_counts_all())
+            return COUNT_OVER;
         if (total >= c->burst_at && c->without_burst) {
             c->skipped_gaps += c->gap_refs;
             plan_burst(t, total);
         } else if (total >= c->burst_at) {
             c->burst_gap = c->skipped_gaps + c->gap_refs;
             plan_burst(t, total);
-            return 1;
+            return COUNT_RECORD;
         }
         begin_lap(t, total, aim);
-        return 0;
+        return COUNT_GO_ON;
     }
     if (c->approach == APPROACH_OVER)
-        return 1;
+        return COUNT_RECORD;
     uint64_t stopped = c->alarm_cpu_ns ? c->alarm_cpu_ns : sys_clock_ns(CLOCK_THREAD_CPUTIME_ID),
              wanted = c->part ? COUNT_TIMED_NS + COUNT_NEAR_NS : COUNT_WARM_NS, ns = elapsed(c, stopped);
     /* A pause does not end a part: code after system calls would be sampled too often. */
@@ -415,16 +419,16 @@ static int stretch_is_over(struct thread *t, uint64_t total, uint64_t *aim)
         /* The time went into translating code, or to other threads. */
         set_timer(t, wanted - ns);
         c->agent_ns += sys_clock_ns(CLOCK_THREAD_CPUTIME_ID) - stopped;
-        return 0;
+        return COUNT_GO_ON;
     }
     if (c->part == 1)
-        return 1;
+        return COUNT_RECORD;
     c->part = 1;
     *aim = COUNT_MARK_REFS;
     set_timer(t, COUNT_TIMED_NS + COUNT_NEAR_NS);
     begin_part(t, total);
     c->faults = c->mark[0].faults;
-    return 0;
+    return COUNT_GO_ON;
 }
 
 enum count_verdict count_stop(struct thread *t, ucontext_t *uc)
@@ -438,10 +442,10 @@ enum count_verdict count_stop(struct thread *t, ucontext_t *uc)
         return COUNT_SIGNAL;
     count_take(t, arch_count_value(uc));
     t->translation.counted_blocks = arch_count_blocks(t, uc);
-    if (stretch_is_over(t, c->total, &aim))
-        return COUNT_RECORD;
-    go_on(t, uc, aim);
-    return COUNT_GO_ON;
+    enum count_verdict verdict = judge(t, c->total, &aim);
+    if (verdict == COUNT_GO_ON)
+        go_on(t, uc, aim);
+    return verdict;
 }
 
 void count_not_recorded(struct thread *t, ucontext_t *uc)
@@ -461,7 +465,7 @@ uint64_t count_work_begins(const struct thread *t)
 {
     if (!t->translation.counts)
         return 0;
-    return count_always() ? sys_clock_ns(CLOCK_THREAD_CPUTIME_ID) : arch_ticks();
+    return t->clock.endless ? sys_clock_ns(CLOCK_THREAD_CPUTIME_ID) : arch_ticks();
 }
 
 /* The part of the last `ns` of real time in which the thread did not run: real time since this part of the
@@ -480,7 +484,7 @@ void count_work_ends(struct thread *t, uint64_t began)
     struct counting *c = &t->clock;
     if (!began)
         return;
-    if (count_always()) {
+    if (c->endless) {
         c->agent_ns += sys_clock_ns(CLOCK_THREAD_CPUTIME_ID) - began;
         return;
     }

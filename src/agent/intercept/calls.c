@@ -427,8 +427,8 @@ int calls_must_leave_burst(struct thread *t, long number, const uint64_t *args)
     if (!session->watch || !watch_several_threads())
         return 0;
     enum effect effect = effect_of(number, args, &why);
-    /* In full mode no page is protected, nor will one be while such a call may last. */
-    if (agent_records_all() && effect != NO_EFFECT) {
+    /* Now no page is protected, nor will one be while such a call may last. */
+    if (agent_always_translated() && effect != NO_EFFECT) {
         watch_call_begins(t, CALL_OPEN_ENDED, NULL);
         return 0;
     }

@@ -179,7 +179,6 @@ static int start(int fd)
     burst_init(&burst_callbacks);
     rseq_init();
     count_init();
-    agent_set_counts_always(count_always());
     children_init();
     signals_dispatch_init();
     if (threads_init() || signals_init() || pthread_atfork(fork_begins, fork_ends, forked))

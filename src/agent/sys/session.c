@@ -13,7 +13,7 @@ uint8_t *slot;
 int agent_off = 1, agent_gone, agent_active;
 uint32_t process_id;
 
-static int counts_always;
+static int can_count;
 
 void agent_disable(enum wire_disabled why)
 {
@@ -23,9 +23,9 @@ void agent_disable(enum wire_disabled why)
     __atomic_store_n(&agent_off, (int)why, __ATOMIC_SEQ_CST);
 }
 
-void agent_set_counts_always(int on)
+void agent_set_can_count(int can)
 {
-    counts_always = on;
+    can_count = can;
 }
 
 int agent_records_all(void)
@@ -33,9 +33,14 @@ int agent_records_all(void)
     return session && __atomic_load_n(&session->mode, __ATOMIC_ACQUIRE) == WIRE_MODE_FULL;
 }
 
+int agent_counts_all(void)
+{
+    return can_count && __atomic_load_n(&session->mode, __ATOMIC_ACQUIRE) == WIRE_MODE_COUNT;
+}
+
 int agent_always_translated(void)
 {
-    return counts_always || agent_records_all();
+    return agent_records_all() || agent_counts_all();
 }
 
 /* /proc/ID/stat begins "ID (NAME) R". */

@@ -29,11 +29,13 @@ extern uint32_t process_id;
 /* No thread enters translated code from now on. Only the first reason is kept. */
 void agent_disable(enum wire_disabled why);
 
-/* Whether threads stay in translated code as long as possible: full mode, and --clock count-always. */
-int agent_always_translated(void);
-void agent_set_counts_always(int on);
-/* Full mode. It may be over at any moment (wire_session.begins_full). */
+/* Full mode, or every reference is counted (which this process may be unable to do). Either may be over at
+ * any moment (wire_session.begins_full). */
 int agent_records_all(void);
+int agent_counts_all(void);
+void agent_set_can_count(int can);
+/* One of the two: threads stay in translated code as long as possible. */
+int agent_always_translated(void);
 
 /* Wakes the collector. */
 void doorbell(void);

@@ -213,8 +213,8 @@ static void tracker_new_epoch(void)
 
 void tracker_start(struct thread *t)
 {
-    /* In full mode nothing is watched. */
-    if (!watch_several_threads() || !watch_used() || agent_records_all())
+    /* While threads are always in translated code nothing is watched. */
+    if (!watch_several_threads() || !watch_used() || agent_always_translated())
         return;
     if (divert_calls(t))
         return;

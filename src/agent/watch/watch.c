@@ -225,7 +225,9 @@ uint32_t watch_prepare_question(struct thread *t, uint64_t number)
     if (!session->watch)
         return 0;
     watch_account_burst(t); /* lines may be censored now */
-    int fit = !t->burst.full && signals_handlers_installed() && !data_is_limited();
+    /* After full mode nobody answers; while every reference is counted, lines are followed in tails only. */
+    int may = !t->burst.full && !t->clock.burst_gap,
+        fit = may && signals_handlers_installed() && !data_is_limited();
     watch_reap();
     if (watch_several_threads())
         signals_intercept_libc();
@@ -237,7 +239,7 @@ uint32_t watch_prepare_question(struct thread *t, uint64_t number)
         mappings_note_question();
         watching()->threads = nthreads;
         __atomic_store_n(&watching()->question, question, __ATOMIC_RELEASE);
-    } else if (!t->burst.full) {
+    } else if (may) {
         count_add(&proc->count.watch_unasked, 1);
     }
     watch_unlock();

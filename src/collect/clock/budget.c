@@ -10,23 +10,25 @@ uint64_t budget_first_gap_ns(double percent)
 
 void budget_init(struct budget *b, double percent)
 {
-    *b = (struct budget){
-        .share = percent / 100, .gap_ns = budget_first_gap_ns(percent), .watch = COLLECT_WATCH_PER_BURST};
+    *b = (struct budget){.share = percent / 100,
+                         .gap_ns = budget_first_gap_ns(percent),
+                         .watch = COLLECT_WATCH_PER_BURST,
+                         .first_ns = BUDGET_ALLOWANCE_FIRST_NS};
 }
 
 /* Of the allowance, what may be spent until the program has run for so long. */
 static double allowed_by(const struct budget *b, double app_cpu_ns)
 {
-    double periods = log1p(app_cpu_ns / BUDGET_ALLOWANCE_FIRST_NS),
-           all = log1p(BUDGET_ALLOWANCE_LAST_NS / BUDGET_ALLOWANCE_FIRST_NS);
+    double periods = log1p(app_cpu_ns / b->first_ns), all = log1p(BUDGET_ALLOWANCE_LAST_NS / b->first_ns);
     return b->allowance_ns * fmin(periods / all, 1);
 }
 
-void budget_allow(struct budget *b, uint64_t allowance_ns)
+void budget_allow(struct budget *b, uint64_t allowance_ns, double before_ns)
 {
     b->allowance_ns = (double)allowance_ns;
+    b->first_ns = BUDGET_ALLOWANCE_FIRST_NS + before_ns;
     if (allowance_ns > 0) {
-        double share = b->share + allowed_by(b, BUDGET_ALLOWANCE_FIRST_NS) / BUDGET_ALLOWANCE_FIRST_NS;
+        double share = b->share + allowed_by(b, b->first_ns) / b->first_ns;
         b->gap_ns = (uint64_t)fmax((double)budget_first_gap_ns(share * 100), (double)BUDGET_LEAST_GAP_NS);
     }
 }

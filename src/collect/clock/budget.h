@@ -20,6 +20,7 @@ struct budget {
     double watch_share;   /* watching's share of the cost; smoothed */
     double other_cost_ns; /* of a burst, without watching; smoothed */
     double allowance_ns;  /* that may be spent in addition to the share; 0: none */
+    double first_ns;      /* it is spent evenly over the logarithm of the time plus this */
     /* at the last call */
     uint64_t spent_ns, bursts, watch_ns;
 };
@@ -41,8 +42,9 @@ uint64_t budget_watch_allowance_ns(const struct budget *b);
 /* The gap before anything was measured: bursts are assumed to cost BUDGET_FIRST_COST_NS. percent > 0. */
 uint64_t budget_first_gap_ns(double percent);
 void budget_init(struct budget *b, double percent);
-/* After budget_init: so much CPU time may be spent in addition to the share, most of it early. */
-void budget_allow(struct budget *b, uint64_t allowance_ns);
+/* After budget_init: so much CPU time may be spent in addition to the share, most of it early. before_ns: CPU
+ * time of the program that counts as gone by; it makes the beginning less dense. */
+void budget_allow(struct budget *b, uint64_t allowance_ns, double before_ns);
 /* Returns b->gap_ns: the mean CPU time from one burst of a thread to the next, from now on. */
 uint64_t budget_next(struct budget *b, const struct budget_use *use);
 

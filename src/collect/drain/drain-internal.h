@@ -46,8 +46,8 @@ struct drain {
     uint32_t looked;   /* likewise, when ended processes were last searched */
     struct error trouble;
     int in_trouble;
-    int news;      /* new data since the last commit */
-    int full_over; /* wire_session.begins_full: now in bursts */
+    int news; /* new data since the last commit */
+    enum wire_mode mode;
     uint64_t lost;
     struct unprofiled unprofiled;
     struct missed missed;
@@ -56,8 +56,9 @@ struct drain {
     struct agentless agentless;
     uint64_t agent_ns;     /* of processes that have ended: upper bound of their CPU time with the agent */
     uint64_t memory_bytes; /* of the ended process with the most */
-    uint64_t burst_cpu_ns, ended_counting_ns, ended_cpu_ns, ended_bursts, ended_watch_ns, ended_start_ns,
-        counted; /* of slots that were released, and in the tails of bursts */
+    /* Of slots that were released; the last two also in the tails of bursts. */
+    uint64_t burst_cpu_ns, ended_cpu_ns, ended_bursts, ended_watch_ns, ended_start_ns, counted, all_counted;
+    struct drain_counting ended_counting;
     struct slot slots[];
 };
 
@@ -106,7 +107,7 @@ void drain_store_counters(struct drain *d, const struct slot *slot);
 /* CPU time that profiling has cost the process: bursts, and the part of counting that native code would not
  * have taken. */
 uint64_t drain_profiling_ns(const struct drain *d, const struct wire_counters *count);
-/* See drain_counting_ns. */
-uint64_t drain_process_counting_ns(const struct drain *d, const struct wire_counters *count);
+/* Adds the process' part of drain_counting. */
+void drain_add_counting(const struct drain *d, const struct wire_counters *count, struct drain_counting *sum);
 
 #endif

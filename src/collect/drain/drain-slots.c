@@ -47,9 +47,9 @@ void drain_store_counters(struct drain *d, const struct slot *slot)
         COUNTER(watch_unasked),  COUNTER(watch_pauses),    COUNTER(watch_line_ns),
         COUNTER(watch_refs),     COUNTER(watch_unseen_ns), COUNTER(watch_cpu_ns),
         COUNTER(counts),         COUNTER(count_refs),      COUNTER(count_string_refs),
-        COUNTER(count_cpu_ns),   COUNTER(count_agent_ns),  COUNTER(count_blocks),
-        COUNTER(count_turns),    COUNTER(memory_bytes),    COUNTER(disabled),
-        COUNTER(start_cpu_ns),   COUNTER(unknown_threads),
+        COUNTER(all_refs),       COUNTER(count_cpu_ns),    COUNTER(count_agent_ns),
+        COUNTER(count_blocks),   COUNTER(count_turns),     COUNTER(memory_bytes),
+        COUNTER(disabled),       COUNTER(start_cpu_ns),    COUNTER(unknown_threads),
 #undef COUNTER
     };
     const struct wire_proc *proc = slot->proc;
@@ -135,8 +135,7 @@ void drain_adopt(struct drain *d, uint32_t i)
 /* Whether every reference was to be recorded or counted. */
 static int stays(const struct drain *d)
 {
-    return (d->session->layout.mode == WIRE_MODE_FULL && !d->full_over) ||
-           d->session->map->clock == WIRE_CLOCK_COUNT_ALWAYS;
+    return d->mode == WIRE_MODE_FULL || d->mode == WIRE_MODE_COUNT;
 }
 
 void drain_drop(struct drain *d, struct slot *slot, int gone)
@@ -154,8 +153,9 @@ void drain_drop(struct drain *d, struct slot *slot, int gone)
                                storing(d) ? d->profile : NULL, slot->process.id, &err) < 0)
         drain_set_trouble(d, &err);
     d->burst_cpu_ns += drain_profiling_ns(d, &slot->proc->count);
-    d->ended_counting_ns += drain_process_counting_ns(d, &slot->proc->count);
+    drain_add_counting(d, &slot->proc->count, &d->ended_counting);
     d->counted += slot->proc->count.count_refs + slot->proc->count.count_string_refs;
+    d->all_counted += slot->proc->count.all_refs;
     d->ended_cpu_ns += slot->cpu_ns;
     d->agent_ns += gone ? slot->agent.ns : 0;
     d->ended_bursts += slot->proc->count.bursts;

@@ -10,27 +10,29 @@ uint64_t drain_profiling_ns(const struct drain *d, const struct wire_counters *c
 {
     uint64_t ticks = count->ticks != 0 ? count->ticks * alarm_cost_ns() : 0; /* measured at the first call */
     uint64_t bursts = count->burst_cpu_ns + count->bursts * BUDGET_AFTER_BURST_NS + ticks;
-    if (d->session->map->clock == WIRE_CLOCK_COUNT_ALWAYS) /* requested by the user, whatever it costs */
+    if (d->mode == WIRE_MODE_COUNT) /* see drain_counting */
         return bursts;
     uint64_t counting = count->count_cpu_ns,
              away = count->count_agent_ns < counting ? count->count_agent_ns : counting;
     return bursts + away + (counting - away) * BUDGET_COUNTING_PERCENT / 100;
 }
 
-uint64_t drain_process_counting_ns(const struct drain *d, const struct wire_counters *count)
+void drain_add_counting(const struct drain *d, const struct wire_counters *count, struct drain_counting *sum)
 {
-    if (d->session->map->clock != WIRE_CLOCK_COUNT_ALWAYS || count->count_cpu_ns < count->count_agent_ns)
-        return 0;
-    double ns = (double)(count->count_cpu_ns - count->count_agent_ns);
-    return (uint64_t)(ns - counting_native_ns(ns, (double)count->count_blocks, (double)count->count_turns));
+    if (d->mode != WIRE_MODE_COUNT || count->count_cpu_ns < count->count_agent_ns)
+        return;
+    double ns = (double)(count->count_cpu_ns - count->count_agent_ns),
+           native_ns = counting_native_ns(ns, (double)count->count_blocks, (double)count->count_turns);
+    sum->native_ns += native_ns;
+    sum->added_ns += ns - native_ns;
 }
 
-uint64_t drain_counting_ns(const struct drain *d)
+struct drain_counting drain_counting(const struct drain *d)
 {
-    uint64_t sum = d->ended_counting_ns;
+    struct drain_counting sum = d->ended_counting;
     for (uint32_t i = 0; i < d->session->layout.nslots; i++)
         if (d->slots[i].proc != NULL)
-            sum += drain_process_counting_ns(d, &d->slots[i].proc->count);
+            drain_add_counting(d, &d->slots[i].proc->count, &sum);
     return sum;
 }
 
@@ -76,6 +78,15 @@ uint64_t drain_counted(const struct drain *d)
     for (uint32_t i = 0; i < d->session->layout.nslots; i++)
         if (d->slots[i].proc != NULL)
             sum += d->slots[i].proc->count.count_refs + d->slots[i].proc->count.count_string_refs;
+    return sum;
+}
+
+uint64_t drain_all_counted(const struct drain *d)
+{
+    uint64_t sum = d->all_counted;
+    for (uint32_t i = 0; i < d->session->layout.nslots; i++)
+        if (d->slots[i].proc != NULL)
+            sum += d->slots[i].proc->count.all_refs;
     return sum;
 }
 

@@ -34,6 +34,7 @@ struct drain *drain_new(const struct session *s, struct reducer *r, struct profi
     d->reducer = r;
     d->profile = p;
     d->start_ns = start_ns;
+    d->mode = s->layout.mode;
     return d;
 }
 
@@ -148,6 +149,8 @@ static int look_through_tail(struct drain *d, struct slot *slot, const struct wi
         return error_set(err, -ENOMEM, "out of memory for the references after a burst");
     refclock_more(slot->process.clock, desc->tid, burst_tail_steps(d->tail));
     d->counted += burst_tail_references(d->tail);
+    if (desc->count_gap != 0)
+        d->all_counted += burst_tail_references(d->tail);
     return 0;
 }
 
@@ -315,7 +318,7 @@ static void take_ticks(struct drain *d, struct slot *slot)
 /* Whether the run is in full mode now and will continue in bursts. */
 static int begins_full(const struct drain *d)
 {
-    return d->session->layout.begins_full && !d->full_over;
+    return d->session->layout.begins_full && d->mode == WIRE_MODE_FULL;
 }
 
 uint64_t drain_slot(struct drain *d, struct slot *slot)
@@ -367,12 +370,12 @@ uint64_t drain_pass(struct drain *d)
     return taken;
 }
 
-void drain_full_over(struct drain *d)
+void drain_set_mode(struct drain *d, enum wire_mode mode)
 {
-    d->full_over = 1;
-    if (d->reducer != NULL)
+    if (d->mode == WIRE_MODE_FULL && d->reducer != NULL)
         reduce_full_over(d->reducer);
-    __atomic_store_n(&d->session->map->mode, WIRE_MODE_BURST, __ATOMIC_RELEASE);
+    d->mode = mode;
+    __atomic_store_n(&d->session->map->mode, mode, __ATOMIC_RELEASE);
 }
 
 uint64_t drain_ready(const struct drain *d)

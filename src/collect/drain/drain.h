@@ -62,8 +62,8 @@ int drain_crowded(const struct drain *d);
  * and buffers are freed unread from then on.
  */
 uint64_t drain_pass(struct drain *d);
-/* Ends full mode: it continues in bursts. */
-void drain_full_over(struct drain *d);
+/* From now on the run is recorded in that mode. Full mode does not come back. */
+void drain_set_mode(struct drain *d, enum wire_mode mode);
 /* Number of buffers that are ready and not taken yet. */
 uint64_t drain_ready(const struct drain *d);
 /* Sleeps until an agent rings, a signal handler calls session_ring, or timeout_ms have passed. */
@@ -89,13 +89,19 @@ uint64_t drain_lost(const struct drain *d); /* buffers of processes that were ki
 uint64_t drain_agent_ns(const struct drain *d);
 /* CPU time that bursts and counting cost the target, as measured by the agents. */
 uint64_t drain_burst_cpu_ns(const struct drain *d);
-/* With clock count-always: by how much counting has slowed the program, estimated (counting.h). Not part of
- * the above: the budget is for what is added to it. */
-uint64_t drain_counting_ns(const struct drain *d);
+/* While every reference is counted (WIRE_MODE_COUNT), of what was counted so far: the CPU time it would have
+ * taken natively, estimated (counting.h), and by how much longer it took. The latter is not part of
+ * drain_burst_cpu_ns. */
+struct drain_counting {
+    double native_ns, added_ns;
+};
+struct drain_counting drain_counting(const struct drain *d);
 /* Memory added to the process with the most, as an upper bound; valid once all have ended. */
 uint64_t drain_memory_bytes(const struct drain *d);
-uint64_t
-drain_counted(const struct drain *d); /* references counted, or recorded in tails, outside of bursts */
+/* References counted, or recorded in tails, outside of bursts. */
+uint64_t drain_counted(const struct drain *d);
+/* Of these, those while every reference was counted. */
+uint64_t drain_all_counted(const struct drain *d);
 /* NULL, or why collecting ended early. */
 const struct error *drain_trouble(const struct drain *d);
 

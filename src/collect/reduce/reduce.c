@@ -468,7 +468,7 @@ static int make_row(const struct reducer *r, struct reduce_process *process, con
         .refs_per_ns = clock.refs_per_ns,
         .near_per_ns = clock.near_per_ns,
         .steps = counts->steps,
-        .gap_ns = (double)desc->gap_ns,
+        .gap_ns = desc->count_gap != 0 ? NAN : (double)desc->gap_ns,
         .string_hits = desc->string_steps > 0 ? (double)desc->string_hits / (double)desc->string_steps : NAN,
     };
     return 0;
@@ -602,7 +602,10 @@ int reduce_buffer(struct reducer *r, struct reduce_process *process, const struc
     if (full || counts.references == 0)
         return 0;
     r->totals.bursts++;
-    r->totals.represented_ns += desc->gap_ns;
+    if (desc->count_gap != 0)
+        r->totals.counted_references += counts.references;
+    else
+        r->totals.represented_ns += desc->gap_ns;
     reduced->is_burst = 1;
     return make_row(r, process, desc, &counts, n, &reduced->row, err);
 }

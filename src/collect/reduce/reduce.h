@@ -36,10 +36,12 @@ struct reducer;
 
 struct reduce_totals {
     struct decode_counts decoded;
-    uint64_t bursts;         /* stored, with at least one reference */
-    uint64_t cold;           /* first touches: in the burst, or in full mode in the process */
-    uint64_t burst_cpu_ns;   /* thread CPU time inside bursts */
-    uint64_t represented_ns; /* CPU time that the bursts represent: the gap planned for each */
+    uint64_t bursts;       /* stored, with at least one reference */
+    uint64_t cold;         /* first touches: in the burst, or in full mode in the process */
+    uint64_t burst_cpu_ns; /* thread CPU time inside bursts */
+    uint64_t
+        represented_ns; /* CPU time that bursts represent that were placed by it: the gap planned for each */
+    uint64_t counted_references; /* in the other bursts: those while every reference was counted */
     /* Of a run that begins in full mode, in that part: references, first touches, and lines of processes that
      * continued after it. */
     uint64_t full_references, full_cold, full_left;
