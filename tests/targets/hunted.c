@@ -238,6 +238,35 @@ static void raw_child_masks(void)
     }
 }
 
+static void *forking_in_vfork(void *unused)
+{
+    int status;
+    for (int i = 0; i < 5; i++) {
+        pid_t child = vfork();
+        if (child == 0) {
+            sigaction(SIGTRAP, &(struct sigaction){.sa_handler = SIG_DFL}, NULL);
+            pid_t pid = fork();
+            if (pid == 0) {
+                for (int k = 0; k < 20; k++)
+                    churn();
+                _exit(7);
+            }
+            waitpid(pid, &status, 0);
+            _exit(WIFEXITED(status) ? WEXITSTATUS(status) : 1);
+        }
+        CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 7);
+    }
+    return unused;
+}
+
+/* A child by vfork sets the disposition of SIGTRAP, its own, and forks. */
+static void forks_in_vfork(void)
+{
+    pthread_t t;
+    forking_in_vfork(NULL);
+    CHECK(pthread_create(&t, NULL, forking_in_vfork, NULL) == 0 && pthread_join(t, NULL) == 0);
+}
+
 static void *signalling(void *to)
 {
     for (int i = 0; i < 2000; i++) {
@@ -752,7 +781,8 @@ int main(int argc, char **argv)
                   {"interrupted-masks", interrupted_masks},
                   {"user-changes", user_changes},
                   {"changed-jumps", changed_jumps},
-                  {"fetch-faults", fetch_faults}};
+                  {"fetch-faults", fetch_faults},
+                  {"forks-in-vfork", forks_in_vfork}};
     make_pool();
     for (size_t i = 0; argc == 2 && i < sizeof scenes / sizeof *scenes; i++)
         if (strcmp(argv[1], scenes[i].name) == 0) {

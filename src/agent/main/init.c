@@ -17,6 +17,7 @@
 #include "agent/signals/signals.h"
 #include "agent/sys/files.h"
 #include "agent/sys/own.h"
+#include "agent/sys/process.h"
 #include "agent/sys/session.h"
 #include "agent/sys/sys.h"
 #include "agent/thread.h"
@@ -94,10 +95,15 @@ static void record_start_cost(uint64_t began_ns)
     proc->count.start_cpu_ns = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns;
 }
 
+/* It is a child by vfork that forks, with signal dispositions of its own. Under the lock that
+ * surroundings_fork_begins takes. */
+static int untracked_forks;
+
 static void fork_begins(void)
 {
     files_fork_begins();
     surroundings_fork_begins();
+    untracked_forks = process_is_untracked();
 }
 
 static void fork_ends(void)
@@ -118,7 +124,8 @@ static void forked(void)
     const struct wire_proc *parent = proc;
     fork_in_child();
     watch_forked();
-    if (agent_off || !session->follow || session->stop || in_other_pid_namespace() || claim_slot(-1)) {
+    if (agent_off || untracked_forks || !session->follow || session->stop || in_other_pid_namespace() ||
+        claim_slot(-1)) {
         heap_forked(0);
         child_not_followed();
         return;

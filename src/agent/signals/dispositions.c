@@ -76,13 +76,16 @@ int signals_init(void)
     return 0;
 }
 
-int signals_handlers_installed(void)
+/* The kernel has the agent's handler. */
+static int is_installed(int sig)
 {
     struct kernel_sigaction k;
-    return !sys_failed(kernel_action(SIGSEGV, NULL, &k)) && k.handler == (void *)(uintptr_t)signal_entry &&
-           !sys_failed(kernel_action(SIGTRAP, NULL, &k)) && k.handler == (void *)(uintptr_t)signal_entry &&
-           (!session->watch ||
-            (!sys_failed(kernel_action(SIGSYS, NULL, &k)) && k.handler == (void *)(uintptr_t)signal_entry));
+    return !sys_failed(kernel_action(sig, NULL, &k)) && k.handler == (void *)(uintptr_t)signal_entry;
+}
+
+int signals_handlers_installed(void)
+{
+    return is_installed(SIGSEGV) && is_installed(SIGTRAP) && (!session->watch || is_installed(SIGSYS));
 }
 
 void signals_intercept_libc(void)
@@ -133,11 +136,9 @@ void signals_resend_held(struct thread *t)
 
 void signals_restore_handlers(void)
 {
-    for (int sig = 1; sig <= LAST_SIGNAL && !uninstalled; sig++) {
-        struct kernel_sigaction k;
-        if (!sys_failed(kernel_action(sig, NULL, &k)) && k.handler == (void *)(uintptr_t)signal_entry)
+    for (int sig = 1; sig <= LAST_SIGNAL && !uninstalled; sig++)
+        if (is_installed(sig))
             kernel_action(sig, &signals_target[sig], NULL);
-    }
 }
 
 int signals_uninstalled(void)
@@ -172,11 +173,14 @@ void signals_uninstall(struct thread *t, int quiesced)
     if (uninstalled)
         return;
     /* Setting SIGTRAP to ignored discards instances that are pending for other threads: triggers of the
-     * agent's, which would end the program. */
-    signals_set_ignored(SIGNAL_BIT(SIGTRAP), 1);
-    signals_set_ignored(SIGNAL_BIT(SIGTRAP), 0);
+     * agent's, which would end the program. A child of a child by vfork has that child's dispositions. */
+    int is_ours = is_installed(SIGTRAP);
+    if (is_ours) {
+        signals_set_ignored(SIGNAL_BIT(SIGTRAP), 1);
+        signals_set_ignored(SIGNAL_BIT(SIGTRAP), 0);
+    }
     signals_restore_handlers();
-    if (!quiesced && signals_target[SIGTRAP].handler == (void *)SIG_DFL)
+    if (is_ours && !quiesced && signals_target[SIGTRAP].handler == (void *)SIG_DFL)
         signals_set_ignored(SIGNAL_BIT(SIGTRAP), 1);
     uninstalled = 1;
     if (!t)
