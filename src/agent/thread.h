@@ -69,11 +69,10 @@ struct counting {
      * references, the next at `burst_at` of `total`. */
     int endless;
     uint64_t gap_refs, burst_at, stratum_end;
-    int without_burst;     /* the stratum has none: it ends once the thread's rate is known */
+    int without_burst;     /* the stratum has none, and ends at `burst_at` */
     uint64_t counted_ns;   /* CPU time of earlier stretches, without the agent's own code */
     uint64_t per_us;       /* references per microsecond, to plan with */
-    uint64_t skipped_gaps; /* of strata without a burst, or whose burst found no buffer: the next one
-                              represents them, too */
+    uint64_t skipped_gaps; /* of strata whose burst found no buffer: the next one represents them, too */
     uint64_t burst_gap;    /* gap_refs of the burst that is being recorded, and those; 0: by CPU time */
 };
 

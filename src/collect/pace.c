@@ -26,7 +26,8 @@ static struct budget_use used(struct run *r)
     struct budget_use use = used_in_all(r);
     use.target_ns -= r->before.target_ns;
     use.burst_ns -= r->before.burst_ns;
-    use.recorder_ns -= r->before.recorder_ns;
+    /* Buffers of full mode that are not reduced yet were counted as used. */
+    use.recorder_ns -= use.recorder_ns < r->before.recorder_ns ? use.recorder_ns : r->before.recorder_ns;
     use.watch_ns -= r->before.watch_ns;
     use.start_ns -= r->before.start_ns;
     use.bursts -= r->before.bursts;
@@ -41,19 +42,20 @@ static void allow_bursts(struct run *r, double allowance_ns, double app_ns)
     __atomic_store_n(&r->session.map->gap_ns, r->pace.budget.gap_ns, __ATOMIC_RELAXED);
 }
 
-static double for_counting(const struct run *r)
+/* CPU time for which every reference is counted. */
+static double counting_ns(const struct run *r)
 {
     return r->pace.counts ? COLLECT_COUNT_PART * (double)r->options->allowance_ns : 0;
 }
 
-/* Ends the part in which every reference is counted, once it has used its part of the allowance. */
+/* Ends the part in which every reference is counted, after its time, or once the allowance is used up. */
 static void spend_on_counting(struct run *r, uint64_t now_ns)
 {
     struct drain_counting counted = drain_counting(r->drain);
     struct budget_use use = used(r);
     double left_ns = r->pace.left_ns - counted.added_ns - (double)(use.burst_ns + use.recorder_ns);
     if (r->pace.switching.mean_ns != 0 ? now_ns < r->pace.switching.next_ns
-                                       : counted.added_ns < for_counting(r) && left_ns > 0)
+                                       : counted.native_ns + counted.added_ns < counting_ns(r) && left_ns > 0)
         return;
     r->pace.counts = 0;
     r->counted = counted;
@@ -95,14 +97,15 @@ static void spend_on_full(struct run *r, uint64_t now_ns, uint64_t buffers)
     if (r->pace.switching.mean_ns != 0 ? now_ns < r->pace.switching.next_ns
                                        : all_ns < COLLECT_FULL_PART * allowance_ns)
         return;
-    r->pace.left_ns = fmax(0, allowance_ns - all_ns);
+    r->pace.left_ns = fmax(0, (1 - COLLECT_NAMING_PART) * allowance_ns - all_ns);
     r->pace.counts = r->clock == COLLECT_CLOCK_COUNT;
     drain_set_mode(r->drain, r->pace.counts || r->clock == COLLECT_CLOCK_COUNT_ALWAYS ? WIRE_MODE_COUNT
                                                                                       : WIRE_MODE_BURST);
-    allow_bursts(r, r->pace.left_ns - for_counting(r), 0);
+    allow_bursts(r, r->pace.left_ns - counting_ns(r) / 2, 0);
     r->full = 0;
     r->full_ns = r->recorded_ns = full_ns;
     r->before = used_in_all(r);
+    r->before.recorder_ns += (uint64_t)(all_ns - (double)spent_ns);
     profile_set(r->profile, "mode", "burst", &err); /* should that fail, the next commit does, too */
 }
 

@@ -167,10 +167,8 @@ static struct estimate estimate_far(struct work *w, double lines)
             continue;
         double weight = seen->weight * w->times[seen->burst];
         int is_next = !seen->censored && seen->distance > done;
-        if (is_next && bursts < FEW_BURSTS && 2 * risk < result.far * all) {
-            result.all_censored = 1;
+        if (is_next && bursts < FEW_BURSTS && 2 * risk < result.far * all)
             break;
-        }
         done = seen->distance;
         bursts -= --w->left[seen->burst] == 0;
         if (!seen->censored)
@@ -179,6 +177,8 @@ static struct estimate estimate_far(struct work *w, double lines)
         /* No line is observed any further, and the last one was censored, not reused. */
         result.all_censored = i == last && seen->censored && result.far > 0;
     }
+    if (bursts < FEW_BURSTS && 2 * risk < result.far * all)
+        result.all_censored = 1;
     return result;
 }
 

@@ -98,7 +98,7 @@ def test_all_are_counted_after_that(built, record, name, argv):
     keys = run_keys(db)
     assert float(keys["rest_cpu_seconds"]) == 0 and totals(db)["bursts"] > 0, result.summary
     counted, first = int(float(keys["counted_references"])), int(keys["full_references"])
-    assert counted + first == pytest.approx(totals(full)["references"], rel=1e-3) and counted > first
+    assert counted + first == pytest.approx(totals(full)["references"], rel=3e-3) and counted > first
     with sqlite3.connect(db) as con:
         placed, timed = con.execute("select sum(start_refs is not null and gap_ns is null),"
                                     " sum(gap_ns is not null) from burst where id > 0").fetchone()

@@ -237,19 +237,16 @@ static double twin_miss_ratio(const struct twin *t, double lines)
                         continue;
                     if (pass == 0 && w->outcome == CURVE_REUSED && x > done && x < next)
                         next = x;
-                    if (pass == 1 && x >= next) {
+                    if (pass == 1 && x >= fmin(next, lines)) {
                         risk += watch_weight(t, b);
                         bursts += at_risk[b]++ == 0;
                     }
                     if (pass == 1 && x == next && w->outcome == CURVE_REUSED)
                         events += watch_weight(t, b);
                 }
-        if (next >= lines)
+        other_code = bursts < 5 && 2 * risk < far * all;
+        if (next >= lines || other_code)
             break;
-        if (bursts < 5 && 2 * risk < far * all) {
-            other_code = 1;
-            break;
-        }
         far *= 1 - events / risk;
         done = next;
     }
@@ -677,6 +674,27 @@ static void placed_by_time(void **state)
     free(b);
 }
 
+/* After bursts in a counted part, which keep their weights, the thread's position goes on from the last one.
+ */
+static void places_after_counted(void **state)
+{
+    (void)state;
+    struct curve_burst *b = calloc(4, sizeof *b);
+    const struct curve_time times[4] = {
+        {1e9, NAN, 0, 0, 1}, {2e9, NAN, 0, 0, 1}, {3e9, 2, 1, 0, 0}, {5e9, 4, 3, 0, 0}};
+    for (int i = 0; i < 4; i++)
+        b[i] = (struct curve_burst){.references = 10, .weight = 7, .start_refs = i < 2 ? 1e9 * (3 + i) : NAN};
+    assert_int_equal(curve_weight_by_time(b, times, 4, 8e9), 1);
+    assert_true(b[0].weight == 7 && b[0].start_refs == 3e9 && b[0].log_rate == 0);
+    assert_true(b[1].weight == 7 && b[1].start_refs == 4e9);
+    near(b[2].weight, 2 * 2e9, 1); /* a quarter of 8 s, at 2 */
+    near(b[3].weight, 4 * 6e9, 1);
+    near(b[2].start_refs, 4e9 + 2 * 1e9, 1);
+    near(b[3].start_refs, 6e9 + 3 * 2e9, 1);
+    assert_int_equal(curve_weight_by_time(b, times, 2, 0), 0);
+    free(b);
+}
+
 /* Bursts without a rate take that of their neighbours in time; a thread without any the mean. */
 static void places_without_rates(void **state)
 {
@@ -851,6 +869,33 @@ static void few_bursts_at_risk(void **state)
     assert_true(isnan(p.miss_ratio) && p.low == 0 && p.high >= 0.02 - 1e-9 && p.high < 0.03);
 }
 
+/* Likewise if the two have lines that are known not to be touched for so long. */
+static void few_bursts_observed(void **state)
+{
+    (void)state;
+    static struct curve_burst b[10];
+    static struct curve_watch watch[10][2];
+    for (int i = 0; i < 10; i++) {
+        for (int k = 0; k < 2; k++)
+            watch[i][k] = (struct curve_watch){.position = k,
+                                               .age = k,
+                                               .refs = i < 8 ? 10 : 200,
+                                               .outcome = CURVE_CENSORED,
+                                               .tail_refs = i < 8 ? 10 : 200,
+                                               .tail_lines = i < 8 ? 10 : 200};
+        b[i] = (struct curve_burst){.references = 100, .weight = 1, .start_refs = NAN};
+        hist_add(&b[i].stack, 0, 98);
+        hist_add(&b[i].reuse, 0, 98);
+        hist_add(&b[i].first, 0, 2);
+        hist_add(&b[i].age, 0, 2);
+        b[i].watches = watch[i];
+        b[i].nwatches = 2;
+    }
+    struct curve_point p = at_lines(100);
+    assert_int_equal(curve_watched(b, 10, LINE, 1, &p, 1, NULL), 0);
+    assert_true(isnan(p.miss_ratio) && p.low == 0 && p.high >= 0.02 - 1e-9 && p.high < 0.03);
+}
+
 static void refuses_nonsense(void **state)
 {
     (void)state;
@@ -901,9 +946,11 @@ int main(void)
         cmocka_unit_test(few_bursts_widen),
         cmocka_unit_test(certain_part),
         cmocka_unit_test(placed_by_time),
+        cmocka_unit_test(places_after_counted),
         cmocka_unit_test(places_without_rates),
         cmocka_unit_test(measured_growth),
         cmocka_unit_test(few_bursts_at_risk),
+        cmocka_unit_test(few_bursts_observed),
         cmocka_unit_test(refuses_nonsense),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -162,8 +162,12 @@ static uint64_t counted_ns(const struct counting *c, uint64_t now)
     return c->counted_ns + (ns > c->agent_ns ? ns - c->agent_ns : 0);
 }
 
-/* Plans the next recorded burst at a random point of the next stratum. The stratum's length is the budget's,
- * in CPU time of the program, converted by the thread's rate so far. */
+/*
+ * Plans the next recorded burst at a random point of the next stratum. The stratum's length is the budget's,
+ * in CPU time of the program, converted by the thread's rate so far. Until that is known strata are short,
+ * since slow code would take long for one of a typical rate. They have a burst with such a probability that
+ * it represents one of that length; so threads that end before are sampled as often as others.
+ */
 static void plan_burst(struct thread *t, uint64_t total)
 {
     struct counting *c = &t->clock;
@@ -172,14 +176,11 @@ static void plan_burst(struct thread *t, uint64_t total)
     int knows_rate = total > COUNT_RATE_REFS && us;
     c->per_us = knows_rate ? total / us + 1 : COUNT_FIRST_RATE;
     c->gap_refs = gap_ns / 1000 * c->per_us + 1;
-    c->without_burst = !knows_rate && c->gap_refs > COUNT_RATE_REFS;
-    if (c->without_burst) {
-        c->gap_refs = COUNT_RATE_REFS + 1;
-        c->burst_at = c->stratum_end + c->gap_refs;
-    } else {
-        c->burst_at = c->stratum_end + random_splitmix64(&t->timing.random) % c->gap_refs;
-    }
-    c->stratum_end += c->gap_refs;
+    uint64_t length = knows_rate || c->gap_refs <= COUNT_RATE_REFS ? c->gap_refs : COUNT_RATE_REFS + 1,
+             at = random_splitmix64(&t->timing.random) % c->gap_refs;
+    c->without_burst = at >= length;
+    c->burst_at = c->stratum_end + (c->without_burst ? length : at);
+    c->stratum_end += length;
 }
 
 /* An endless stretch: time until the thread is stopped to look for signals. */
@@ -398,7 +399,6 @@ static enum count_verdict judge(struct thread *t, uint64_t total, uint64_t *aim)
         if (!agent_counts_all())
             return COUNT_OVER;
         if (total >= c->burst_at && c->without_burst) {
-            c->skipped_gaps += c->gap_refs;
             plan_burst(t, total);
         } else if (total >= c->burst_at) {
             c->burst_gap = c->skipped_gaps + c->gap_refs;
