@@ -101,7 +101,8 @@ static void spend_on_full(struct run *r, uint64_t now_ns, uint64_t buffers)
     r->pace.counts = r->clock == COLLECT_CLOCK_COUNT;
     drain_set_mode(r->drain, r->pace.counts || r->clock == COLLECT_CLOCK_COUNT_ALWAYS ? WIRE_MODE_COUNT
                                                                                       : WIRE_MODE_BURST);
-    allow_bursts(r, r->pace.left_ns - counting_ns(r) / 2, 0);
+    double for_bursts = r->pace.left_ns - counting_ns(r) / 2;
+    allow_bursts(r, r->pace.counts ? COLLECT_COUNTED_BURSTS * for_bursts : for_bursts, 0);
     r->full = 0;
     r->full_ns = r->recorded_ns = full_ns;
     r->before = used_in_all(r);
