@@ -267,6 +267,38 @@ static void forks_in_vfork(void)
     CHECK(pthread_create(&t, NULL, forking_in_vfork, NULL) == 0 && pthread_join(t, NULL) == 0);
 }
 
+static void *loading(void *ends)
+{
+    while (!__atomic_load_n((int *)ends, __ATOMIC_ACQUIRE)) {
+        void *library = dlopen("libresolv.so.2", RTLD_NOW);
+        CHECK(library && dlclose(library) == 0);
+    }
+    return NULL;
+}
+
+static void *nothing(void *unused)
+{
+    return unused;
+}
+
+/* A child creates a thread, while another thread of its parent loads and unloads a library. */
+static void forks_beside_loads(void)
+{
+    int status, ends = 0;
+    pthread_t loader, t;
+    CHECK(pthread_create(&loader, NULL, loading, &ends) == 0);
+    for (int i = 0; i < 100; i++) {
+        pid_t pid = fork();
+        if (pid == 0) {
+            alarm(20);
+            _exit(pthread_create(&t, NULL, nothing, NULL) == 0 && pthread_join(t, NULL) == 0 ? 7 : 1);
+        }
+        CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 7);
+    }
+    __atomic_store_n(&ends, 1, __ATOMIC_RELEASE);
+    CHECK(pthread_join(loader, NULL) == 0);
+}
+
 static void *signalling(void *to)
 {
     for (int i = 0; i < 2000; i++) {
@@ -524,11 +556,6 @@ static void grows_down(void)
     }
 }
 
-static void *nothing(void *unused)
-{
-    return unused;
-}
-
 static void *makes_threads(void *stop)
 {
     while (!*(volatile int *)stop) {
@@ -782,7 +809,8 @@ int main(int argc, char **argv)
                   {"user-changes", user_changes},
                   {"changed-jumps", changed_jumps},
                   {"fetch-faults", fetch_faults},
-                  {"forks-in-vfork", forks_in_vfork}};
+                  {"forks-in-vfork", forks_in_vfork},
+                  {"forks-beside-loads", forks_beside_loads}};
     make_pool();
     for (size_t i = 0; argc == 2 && i < sizeof scenes / sizeof *scenes; i++)
         if (strcmp(argv[1], scenes[i].name) == 0) {

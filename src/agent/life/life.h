@@ -26,9 +26,11 @@ void agent_filter_installed(void);
 int surroundings_other_pid_namespace(void); /* this process is in another PID namespace than the collector */
 /* A Go runtime is loaded; a repeated call only searches if there are new modules. */
 int surroundings_has_go(void);
-/* Around libc's fork: no other thread is in surroundings_has_go meanwhile. `ends` in the child, too. */
+/* Around libc's fork: no other thread is in surroundings_has_go meanwhile. */
 void surroundings_fork_begins(void);
 void surroundings_fork_ends(void);
+/* Instead of the latter in the child; had_threads: its parent had several, once. */
+void surroundings_forked(int had_threads);
 /* Why the process cannot be profiled; WIRE_OFF_NOT: it can. */
 enum wire_disabled surroundings_unsupported(void);
 

@@ -94,10 +94,16 @@ static void modules_unlock(void)
         __atomic_store_n(&modules_owner, (owner & MODULES_TIMES) == 1 ? 0 : owner - 1, __ATOMIC_RELEASE);
 }
 
+/* Another thread of the parent may have been in dlopen. Its lock is held for ever in the child, which does not
+ * need it natively. */
+static int cannot_search;
+
 int surroundings_has_go(void)
 {
     static struct go go;
     unsigned long long loaded = 0;
+    if (cannot_search)
+        return 0;
     modules_lock();
     if ((modules_owner & MODULES_TIMES) == 1) {
         dl_iterate_phdr(count_modules, &loaded);
@@ -115,6 +121,12 @@ void surroundings_fork_begins(void)
 
 void surroundings_fork_ends(void)
 {
+    modules_unlock();
+}
+
+void surroundings_forked(int had_threads)
+{
+    cannot_search |= had_threads;
     modules_unlock();
 }
 

@@ -115,7 +115,7 @@ static void fork_ends(void)
 /* In a forked child, which cannot use its parent's slot. */
 static void forked(void)
 {
-    surroundings_fork_ends();
+    surroundings_forked(threads_made() > 1);
     if (!session)
         return;
     uint64_t began_ns = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID);
