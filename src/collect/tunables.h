@@ -206,10 +206,10 @@
 #define BUDGET_MOST_DEBT_NS 4e9
 /*
  * Nobody knows how long the program will run, so the rest of an allowance is spent at a rate that falls with
- * the CPU time so far: evenly over the logarithm of the time plus FIRST_NS, up to LAST_NS. A quarter is spent
- * in 0.03 s, half in 0.2 s, three quarters in 0.9 s.
+ * the CPU time so far: evenly over the logarithm of the time plus FIRST_NS, up to LAST_NS. A third is spent in
+ * 0.04 s, half in 0.14 s, three quarters in 0.75 s.
  */
-#define BUDGET_ALLOWANCE_FIRST_NS 2e7
+#define BUDGET_ALLOWANCE_FIRST_NS 5e6
 #define BUDGET_ALLOWANCE_LAST_NS 4e9
 /* Bounds of the gap: one burst per millisecond would be tracing rather than sampling; one per minute hardly
  * differs from none. */
@@ -243,11 +243,11 @@
 #define COLLECT_FULL_PART 0.25
 /* CPU time in which every reference is counted afterwards, relative to the allowance; about half of it is
  * added, and counts as spent when bursts are planned. */
-#define COLLECT_COUNT_PART 0.3
+#define COLLECT_COUNT_PART 0.4
 /* Bursts cost a third while counting code runs anyway: as if so much of what is left for bursts were to last
  * for the whole run. Without this (1), three of four bursts were in the first tenth of a run of 1.5 s (perl),
  * and the standard deviation of its miss ratio at 48K was twice as large. */
-#define COLLECT_COUNTED_BURSTS 0.3
+#define COLLECT_COUNTED_BURSTS 0.6
 /* Share that is left for what follows the run: functions, lines and objects are named in 0.1 to 0.35 s. */
 #define COLLECT_NAMING_PART 0.1
 /* How often it is looked at while that lasts. */
