@@ -11,6 +11,22 @@
 /* With so many bursts, their differences show how different the parts of the run are. */
 #define FEW_BURSTS 5u
 
+/* The counted part and the rest have bursts of their own, more of them for each reference in the former. */
+static double find_unseen(const struct loaded *l, size_t n)
+{
+    double weight[2] = {0}, all = l->parts != 0 ? l->bursts[n].weight : 0, unseen = 0;
+    size_t bursts[2] = {0};
+    for (size_t i = 0; i < n; i++) {
+        weight[l->times[i].counted != 0] += l->bursts[i].weight;
+        bursts[l->times[i].counted != 0]++;
+    }
+    all += weight[0] + weight[1];
+    for (int i = 0; i < 2 && all > 0; i++)
+        if (bursts[i] > 0)
+            unseen = fmax(unseen, curve_unseen_share(bursts[i]) * weight[i] / all);
+    return unseen;
+}
+
 /*
  * A few bursts that are alike say little about the rest of the run after full mode: code in which
  * none of them fell may be as much of it as n bursts miss with a probability of 5%, and may hit or miss
@@ -206,6 +222,7 @@ int analysis_curve_bursts(struct profile *p, const struct analysis_question *que
         uint64_t seed = (uint64_t)number;
         double rest_ns;
         code = loaded_weigh(p, &l, question->tid, curve, &rest_ns, err);
+        curve->unseen = code == 0 ? find_unseen(&l, curve->bursts) : 0;
         if (code == 0)
             code = question->phase ? model_phase(p, question, &l, seed, curve, err)
                                    : model(question, &l, seed, curve, err);

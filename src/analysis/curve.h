@@ -43,6 +43,7 @@ struct analysis_curve {
     unsigned line_bytes;
     uint64_t references; /* recorded ones from which the curve is computed */
     size_t bursts;
+    double unseen; /* parts of the run that are shorter than this share of it may have no burst */
     int estimated; /* of full mode, but by a model of reuse distances: random, statstack */
     uint64_t
         skipped_references;   /* of that first part, which does not distinguish threads, for a curve of one */

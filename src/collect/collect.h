@@ -47,7 +47,7 @@ struct collect_options {
                               agent */
     unsigned watch_lines;  /* lines watched after each burst, whatever the cost; 0: chosen by the
                               budget */
-    unsigned switch_ms;    /* mean time between switches of full mode and bursts; 0: none */
+    unsigned switch_ms;    /* mean time between switches of full mode, counting and bursts; 0: none */
     int follow;            /* children too */
     int objects;           /* data objects are identified, and allocations sampled */
     int call_graph;        /* call paths are recorded */

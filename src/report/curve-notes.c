@@ -4,8 +4,6 @@
 
 #include <math.h>
 
-#include "model/watched.h"
-
 /*
  * Percentage of the run that all bursts may have missed above which a note is printed: up to twelve bursts.
  */
@@ -40,7 +38,7 @@ static int many_short_processes(const struct analysis_curve *curve)
 
 void report_curve_notes(FILE *out, const struct analysis_curve *curve, const char *lead, int verbose)
 {
-    double unseen = 100 * curve_unseen_share(curve->bursts);
+    double unseen = 100 * curve->unseen;
     if (curve->bursts == 0 && curve->full_references)
         fprintf(out,
                 "%sno burst was recorded after the first references: the curve lacks the rest of the run\n",

@@ -17,8 +17,12 @@
 /* A curve without peculiarities: the only note is which parts of the run may have been missed. */
 static struct analysis_curve usual(size_t bursts)
 {
-    return (struct analysis_curve){
-        .bursts = bursts, .watches = 100, .user_seconds = NAN, .sampled_seconds = NAN, .clock_error = NAN};
+    return (struct analysis_curve){.bursts = bursts,
+                                   .unseen = bursts > 3 ? 3 / (double)bursts : 1,
+                                   .watches = 100,
+                                   .user_seconds = NAN,
+                                   .sampled_seconds = NAN,
+                                   .clock_error = NAN};
 }
 
 static int verbose = 1;
