@@ -47,6 +47,7 @@ struct work {
     struct model_size *sizes; /* of the points, ascending */
     double *lines, *reached;  /* [n]: theirs; scratch */
     int *undecided;           /* [n]: the point has bounds only */
+    int *censored;            /* [n]: half of the survivors of unknown outcome count as misses */
     double *times;            /* how often each burst is in the sample */
     double *followed;         /* scratch: of each watch */
     double *decided;          /* scratch, of each burst: weight of its lines with a known outcome */
@@ -67,6 +68,7 @@ static void work_free(struct work *w)
     free(w->lines);
     free(w->reached);
     free(w->undecided);
+    free(w->censored);
     free(w->times);
     free(w->followed);
     free(w->decided);
@@ -95,12 +97,13 @@ static struct work *work_new(const struct curve_burst *bursts, size_t nbursts, s
     w->lines = calloc(n + 1, sizeof *w->lines);
     w->reached = calloc(n + 1, sizeof *w->reached);
     w->undecided = calloc(n + 1, sizeof *w->undecided);
+    w->censored = calloc(n + 1, sizeof *w->censored);
     w->times = calloc(nbursts + 1, sizeof *w->times);
     w->followed = calloc(watches + 1, sizeof *w->followed);
     w->decided = calloc(nbursts + 1, sizeof *w->decided);
     w->left = calloc(nbursts + 1, sizeof *w->left);
     if (w->seen && w->share && w->total && w->inside && w->deep && w->shallow && w->sizes && w->lines &&
-        w->reached && w->undecided && w->times && w->followed && w->decided && w->left)
+        w->reached && w->undecided && w->censored && w->times && w->followed && w->decided && w->left)
         return w;
     work_free(w);
     return NULL;
@@ -199,6 +202,7 @@ struct point_estimate {
     double low, high; /* from Wilson's interval, if with_interval */
     double hits;      /* likewise: share of all references that are survivors and hit, at least */
     int undecided;    /* too much depends on unobserved outcomes */
+    int censored;     /* something does */
     size_t followed;
 };
 
@@ -219,6 +223,7 @@ static struct point_estimate estimate_point(struct work *w, size_t i, double lin
     struct point_estimate result = {
         .miss_ratio = fmin(1, (certain + shallow * far) / total),
         .undecided = e.all_censored && shallow * e.far > CENSORED_MOST * total,
+        .censored = e.all_censored,
         .followed = e.followed,
     };
     if (with_interval) { /* the share that reaches `lines` is at most that which reached a smaller distance */
@@ -261,7 +266,12 @@ static int find_bands(struct work *w, unsigned line_bytes, uint64_t seed, struct
             continue;
         double count = fmax(1, sum[3 * i]), mean = sum[3 * i + 1] / count;
         struct curve_point allowed = points[i];
-        watched_band(&points[i], few * sqrt(fmax(0, sum[3 * i + 2] / count - mean * mean)));
+        double ratio = points[i].miss_ratio, sd = few * sqrt(fmax(0, sum[3 * i + 2] / count - mean * mean));
+        watched_band(&points[i], sd);
+        if (w->censored[i] && ratio > 0) { /* that all or none of them miss varies like the estimate */
+            allowed.low = fmax(0, allowed.low * (1 - 2 * sd / ratio));
+            allowed.high = fmin(1, allowed.high * (1 + 2 * sd / ratio));
+        }
         points[i].low = fmin(points[i].low, allowed.low);
         points[i].high = fmax(points[i].high, allowed.high);
     }
@@ -286,6 +296,7 @@ static int estimate_all(struct work *w, unsigned line_bytes, uint64_t seed, stru
         }
         points[i] = (struct curve_point){points[i].size_bytes, e.miss_ratio, e.low, e.high};
         w->undecided[i] = e.undecided;
+        w->censored[i] = e.censored;
     }
     int code = find_bands(w, line_bytes, seed, points, n);
     for (size_t i = 0; i < n; i++)
