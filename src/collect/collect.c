@@ -184,12 +184,12 @@ int collect_run(const struct collect_options *options, struct collect_result *re
     pace_begin(&r);
     int nice_before = hurry(&r);
     collect(&r);
-    result->stopped = signals_stopped(r.command);
     int exit_status =
         WIFSIGNALED(r.wait_status) ? STATUS_SIGNAL + WTERMSIG(r.wait_status) : WEXITSTATUS(r.wait_status);
     collect_rest(&r);
     setpriority(PRIO_PROCESS, 0, nice_before);
     run_finish(&r, exit_status);
+    result->stopped = signals_stopped(r.command);
     signals_end();
     clear(&r);
     return exit_status;

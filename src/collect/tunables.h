@@ -206,8 +206,8 @@
 #define BUDGET_MOST_DEBT_NS 4e9
 /*
  * Nobody knows how long the program will run, so the rest of an allowance is spent at a rate that falls with
- * the CPU time so far: evenly over the logarithm of the time plus FIRST_NS, up to LAST_NS. A third is spent in
- * 0.04 s, half in 0.14 s, three quarters in 0.75 s.
+ * the CPU time so far: evenly over the logarithm of the time plus FIRST_NS, up to LAST_NS. A third is spent
+ * in 0.04 s, half in 0.14 s, three quarters in 0.75 s.
  */
 #define BUDGET_ALLOWANCE_FIRST_NS 5e6
 #define BUDGET_ALLOWANCE_LAST_NS 4e9

@@ -94,8 +94,8 @@ static void modules_unlock(void)
         __atomic_store_n(&modules_owner, (owner & MODULES_TIMES) == 1 ? 0 : owner - 1, __ATOMIC_RELEASE);
 }
 
-/* Another thread of the parent may have been in dlopen. Its lock is held for ever in the child, which does not
- * need it natively. */
+/* Another thread of the parent may have been in dlopen. Its lock is held for ever in the child, which does
+ * not need it natively. */
 static int cannot_search;
 
 int surroundings_has_go(void)
