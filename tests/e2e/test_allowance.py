@@ -90,19 +90,23 @@ def test_bursts_follow(cachegram, built, record):
     assert f"without the first {keys['full_references']} references" in run([cachegram, "mrc", db, "--thread", tid]).out.decode()
 
 
-@pytest.mark.parametrize("name, argv", [("sweep", [LINES, 6000]), ("threads", [])])
-def test_all_are_counted_after_that(built, record, name, argv):
+@pytest.mark.parametrize("name, argv", [("sweep", [LINES, 2000]), ("threads", [])])
+def test_all_are_counted_after_that(cachegram, built, record, name, argv):
     """Between full mode and bursts at moments of CPU time: the number of references of a run that ends there is exact."""
     _, full = record(["--mode", "full"], [built / name, *argv])
     result, db = record(["--allowance", "900ms"], [built / name, *argv])
     keys = run_keys(db)
-    assert float(keys["rest_cpu_seconds"]) == 0 and totals(db)["bursts"] > 0, result.summary
+    assert float(keys["rest_cpu_seconds"]) == 0, result.summary
     counted, first = int(float(keys["counted_references"])), int(keys["full_references"])
     assert counted + first == pytest.approx(totals(full)["references"], rel=3e-3) and counted > first
     with sqlite3.connect(db) as con:
         placed, timed = con.execute("select sum(start_refs is not null and gap_ns is null),"
                                     " sum(gap_ns is not null) from burst where id > 0").fetchone()
-    assert placed == totals(db)["bursts"] and timed == 0
+    if name == "threads":  # fifty of 0.6 million references each: how many have a burst is chance
+        return
+    assert placed == totals(db)["bursts"] > 0 and timed == 0
+    windows = json.loads(run([cachegram, "timeline", "--format", "json", db]).out)["windows"]
+    assert sum(w["refs"] for w in windows) == pytest.approx(counted + first, rel=0.01)
 
 
 def test_three_parts(cachegram, built, record):
