@@ -56,8 +56,8 @@ int loaded_bursts(struct profile *p, uint32_t tid, struct loaded *l, struct anal
                   struct error *err);
 /* After them the part of the run that was recorded in full mode, if there is one. */
 int loaded_full_part(struct profile *p, struct loaded *l, struct analysis_curve *curve, struct error *err);
-/* Weights in references of the run. tid: as above. *rest_ns: CPU time that the bursts represent, if the run
- * began in full mode; else 0. */
+/* Weights in references of the run. tid: as above. *rest_ns: CPU time that the bursts represent which were
+ * placed by it, if the run began in full mode; NaN: not known. */
 int loaded_weigh(struct profile *p, struct loaded *l, uint32_t tid, const struct analysis_curve *curve,
                  double *rest_ns, struct error *err);
 /* The profile's number of that name, or 0 if there is none that is positive. */

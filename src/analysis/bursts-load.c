@@ -415,6 +415,10 @@ static void scale_parts(struct loaded *l, size_t n, double rest_ns, int has_rate
         per_ns = typical, share = 0;
     double rest = rest_ns * exp(share * log(per_ns) + (1 - share) * log(typical));
     doubt = share * REST_MEASURED_DOUBT + (1 - share) * doubt;
+    if (isnan(rest_ns)) { /* the weights are references already, by the time from one burst to the next */
+        rest = timed;
+        doubt = REST_MEASURED_DOUBT;
+    }
     if (timed > 0 && counted > 0) {
         scale_weights(l, n, 1, 0, l->counted_references);
         scale_weights(l, n, 0, 0, rest);
@@ -427,7 +431,7 @@ static void scale_parts(struct loaded *l, size_t n, double rest_ns, int has_rate
     l->bursts[n].scale_doubt = doubt;
 }
 
-/* rest_ns: the CPU time that the bursts represent that were placed by it. */
+/* rest_ns: the CPU time that the bursts represent that were placed by it; NaN: not known. */
 static void scale_rest(struct profile *p, struct loaded *l, double rest_ns,
                        const struct analysis_curve *curve)
 {
@@ -448,7 +452,9 @@ static void scale_rest(struct profile *p, struct loaded *l, double rest_ns,
 int loaded_weigh(struct profile *p, struct loaded *l, uint32_t tid, const struct analysis_curve *curve,
                  double *rest_ns, struct error *err)
 {
-    *rest_ns = tid ? 0 : positive_number(p, "rest_cpu_seconds") * 1e9; /* not known for a thread alone */
+    if (tid || profile_get_number(p, "rest_cpu_seconds", rest_ns, NULL) != 0)
+        *rest_ns = NAN; /* not known for a thread alone, nor if the recorder was killed */
+    *rest_ns *= 1e9;
     if (curve_weight_by_time(l->bursts, l->times, curve->bursts, *rest_ns) < 0)
         return error_set(err, -ENOMEM, "out of memory computing the weights of bursts");
     scale_rest(p, l, *rest_ns, curve);

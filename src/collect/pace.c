@@ -53,6 +53,7 @@ static void spend_on_counting(struct run *r, uint64_t now_ns)
 {
     struct drain_counting counted = drain_counting(r->drain);
     struct budget_use use = used(r);
+    struct error err;
     double left_ns = r->pace.left_ns - counted.added_ns - (double)(use.burst_ns + use.recorder_ns);
     if (r->pace.switching.mean_ns != 0 ? now_ns < r->pace.switching.next_ns
                                        : counted.native_ns + counted.added_ns < counting_ns(r) && left_ns > 0)
@@ -63,6 +64,10 @@ static void spend_on_counting(struct run *r, uint64_t now_ns)
     drain_set_mode(r->drain, WIRE_MODE_BURST);
     r->before = used_in_all(r);
     allow_bursts(r, left_ns, counted.native_ns);
+    /* About; for whoever reads the profile should the recorder be killed. */
+    profile_set_number(r->profile, "counted_references",
+                       (double)(drain_all_counted(r->drain) + reduce_totals(r->reducer)->counted_references),
+                       &err);
 }
 
 /*

@@ -79,7 +79,8 @@ static void weight_thread(const struct placed *placed, size_t n, double start, d
 {
     double first = placed[0].cpu_ns, last = placed[n - 1].cpu_ns, before_rate = 0;
     /* The gap before the first burst and the one after the last are together as long as a mean gap. */
-    double total = last > first ? (last - first) * (double)n / (double)(n - 1) : 2 * first, planned = 0;
+    double total = last > first ? (last - first) * (double)n / (double)(n - 1) : 2 * (first - before_ns),
+           planned = 0;
 
     for (size_t i = 0; i < n; i++)
         planned += times[placed[i].burst].planned_ns;

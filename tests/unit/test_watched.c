@@ -683,14 +683,14 @@ static void places_after_counted(void **state)
     const struct curve_time times[4] = {
         {1e9, NAN, 0, 0, 1}, {2e9, NAN, 0, 0, 1}, {3e9, 2, 1, 0, 0}, {5e9, 4, 3, 0, 0}};
     for (int i = 0; i < 4; i++)
-        b[i] = (struct curve_burst){.references = 10, .weight = 7, .start_refs = i < 2 ? 1e9 * (3 + i) : NAN};
+        b[i] = (struct curve_burst){.references = 10, .weight = 7, .start_refs = i < 2 ? 1e9 * (8 + i) : NAN};
     assert_int_equal(curve_weight_by_time(b, times, 4, 8e9), 1);
-    assert_true(b[0].weight == 7 && b[0].start_refs == 3e9 && b[0].log_rate == 0);
-    assert_true(b[1].weight == 7 && b[1].start_refs == 4e9);
+    assert_true(b[0].weight == 7 && b[0].start_refs == 8e9 && b[0].log_rate == 0);
+    assert_true(b[1].weight == 7 && b[1].start_refs == 9e9);
     near(b[2].weight, 2 * 2e9, 1); /* a quarter of 8 s, at 2 */
     near(b[3].weight, 4 * 6e9, 1);
-    near(b[2].start_refs, 4e9 + 2 * 1e9, 1);
-    near(b[3].start_refs, 6e9 + 3 * 2e9, 1);
+    near(b[2].start_refs, 9e9 + 2 * 1e9, 1);
+    near(b[3].start_refs, 11e9 + 3 * 2e9, 1);
     assert_int_equal(curve_weight_by_time(b, times, 2, 0), 0);
     free(b);
 }
