@@ -29,7 +29,7 @@
 
 #define WIRE_ENV "CACHEGRAM_SESSION"
 #define WIRE_MAGIC 0x6d61726765686361ull /* "achegram" */
-#define WIRE_VERSION 23u
+#define WIRE_VERSION 24u
 /* The agent does not start in a process whose limit on memory leaves less: three times what it maps
  * (docs/agent-rules.md), so that the process does not reach the limit because of the agent. */
 #define WIRE_ROOM_MB 1056
@@ -407,6 +407,7 @@ enum wire_heap_kind {
     WIRE_HEAP_NONE = 0, /* not written yet */
     WIRE_HEAP_BLOCK,    /* address, bytes, interval, stack pointer, rbp, return address, stack */
     WIRE_HEAP_MAP,      /* the same of a mapping without a file; not sampled */
+    WIRE_HEAP_FILE,     /* address, bytes, four words of 0, name: a mapping of a file; not sampled */
     WIRE_HEAP_FREE,     /* address, 0: a reported block is about to be freed */
     WIRE_HEAP_UNMAP,    /* address, bytes: about to be unmapped */
 };

@@ -83,6 +83,40 @@ def test_the_stack_of_a_process_that_has_ended(program, cachegram, tmp_path):
         assert hotspots(cachegram, db, "--by", "object")[0]["object"] == "[stack of main thread]"
 
 
+def test_a_file_that_is_not_mapped_any_more(cachegram, tmp_path):
+    """The process unmaps it, and ends, before its mappings are read."""
+    (tmp_path / "a.c").write_text("""
+        #include <fcntl.h>
+        #include <sys/mman.h>
+        #define BYTES 400000
+        int main(int argc, char **argv)
+        {
+            volatile long sum = 0;
+            for (int file = 1; file < argc; file++) {
+                int fd = open(argv[file], O_RDONLY);
+                volatile char *p = mmap(0, BYTES, PROT_READ, MAP_PRIVATE, fd, 0);
+                for (int i = 0; i < 10 * BYTES; i += 64)
+                    sum += p[i % BYTES];
+                munmap((void *)p, BYTES);
+            }
+            return 0;
+        }
+        """)
+    subprocess.run(["gcc", "-O1", "-o", tmp_path / "a", tmp_path / "a.c"], check=True)
+    files = [tmp_path / "first.bin", tmp_path / "second.bin"]
+    for file in files:
+        file.write_bytes(bytes(400000))
+    db = tmp_path / "p.db"
+    for names, share in ((files[:1], 0.9), (files, 0.3)):  # the second is mapped where the first one was
+        for _ in range(4):
+            assert run([cachegram, "record", *MODES["full"], "-o", db, "--", tmp_path / "a", *names]).status == 0
+            rows = {row["object"]: row for row in hotspots(cachegram, db, "--by", "object")}
+            for name in names:
+                assert float(rows[f"[file {name.name}]"]["miss_share"]) > share
+            assert rows[f"[file {names[0].name}]"]["object_module"] == str(names[0])
+            assert float(rows.get("[unknown]", {"miss_share": 0})["miss_share"]) < 0.05
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_the_same_misses(mode, program, cachegram, tmp_path):
     """Tables by object and by code add up to the same references and misses."""

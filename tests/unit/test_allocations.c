@@ -246,20 +246,45 @@ static void blocks_by_their_sites(void **state)
 static void mappings_in_parts(void **state)
 {
     struct world *w = *state;
-    put(w, WIRE_HEAP_MAP, 0x100000, 0x10000, 0);
-    put(w, WIRE_HEAP_UNMAP, 0x104000, 0x1000, 0);
+    uint64_t mapped = put(w, WIRE_HEAP_MAP, 0x100000, 0x10000, 0);
+    uint64_t unmapped = put(w, WIRE_HEAP_UNMAP, 0x104000, 0x1000, 0);
     heap_take(w->heap, UINT64_MAX, 1);
     uint32_t map = object_at(w, 0x100000, 0);
     assert_int_not_equal(map, 0);
-    assert_int_equal(object_at(w, 0x103fff, 0), map);
-    assert_int_equal(object_at(w, 0x104000, 0), 0);
-    assert_int_equal(object_at(w, 0x105000, 0), map);
+    assert_int_equal(object_at(w, 0x103fff, unmapped), map);
+    assert_int_equal(object_at(w, 0x104000, mapped), map); /* for records from before, it stays known */
+    assert_int_equal(object_at(w, 0x104000, unmapped), 0);
+    assert_int_equal(object_at(w, 0x105000, unmapped), map);
     assert_int_equal(object_at(w, 0x110000, 0), 0);
     put(w, WIRE_HEAP_MAP, 0x102000, 0x1000, 1); /* over a part of it */
     heap_take(w->heap, UINT64_MAX, 2);
     assert_int_equal(object_at(w, 0x101fff, 0), map);
     assert_int_not_equal(object_at(w, 0x102000, 0), map);
     assert_int_equal(object_at(w, 0x103000, 0), map);
+}
+
+static void mappings_of_files(void **state)
+{
+    struct world *w = *state;
+    uint64_t *words = w->proc->heap.ring + w->proc->heap.head;
+    uint64_t mapped = put(w, WIRE_HEAP_FILE, 0x100000, 0x10000, 0);
+    memcpy(words + WIRE_HEAP_HEAD_WORDS, "/data/table.bin", 15);
+    uint64_t unmapped = put(w, WIRE_HEAP_UNMAP, 0xff000, 0x20000, 0);
+    heap_take(w->heap, UINT64_MAX, 1);
+    uint32_t file = object_at(w, 0x108000, mapped);
+    size_t n;
+    const struct profile_object *all = object_table_all(w->table, &n);
+    assert_true(file >= 1 && file <= n);
+    assert_int_equal(all[file - 1].kind, PROFILE_OBJECT_FILE);
+    assert_string_equal(all[file - 1].name, "/data/table.bin");
+    assert_int_equal(object_at(w, 0x108000, unmapped), 0);
+    words = w->proc->heap.ring + w->proc->heap.head; /* a name without an end */
+    put(w, WIRE_HEAP_FILE, 0x100000, 0x10000, 0);
+    memset(words + WIRE_HEAP_HEAD_WORDS, 'a', WIRE_HEAP_STACK_WORDS * sizeof *words);
+    heap_take(w->heap, UINT64_MAX, 2);
+    file = object_at(w, 0x108000, mapped);
+    all = object_table_all(w->table, &n);
+    assert_int_equal(strlen(all[file - 1].name), WIRE_HEAP_STACK_WORDS * sizeof *words);
 }
 
 /* The target can write anything into the ring. */
@@ -342,6 +367,7 @@ int main(void)
         cmocka_unit_test(rules_lead_to_the_caller),
         cmocka_unit_test_setup_teardown(blocks_by_their_sites, make_world, clear_world),
         cmocka_unit_test_setup_teardown(mappings_in_parts, make_world, clear_world),
+        cmocka_unit_test_setup_teardown(mappings_of_files, make_world, clear_world),
         cmocka_unit_test_setup_teardown(reports_that_make_no_sense, make_world, clear_world),
         cmocka_unit_test_setup_teardown(interval_follows_the_reports, make_world, clear_world),
         cmocka_unit_test(sums_by_site_object_and_kind),

@@ -22,6 +22,7 @@
 #include "agent/interpose/interpose.h"
 #include "agent/life/life.h"
 #include "agent/signals/signals.h"
+#include "agent/sys/files.h"
 #include "agent/sys/session.h"
 #include "agent/sys/sys.h"
 #include "agent/threads/threads.h"
@@ -332,6 +333,23 @@ static void report_end(uint64_t kind, const void *block, uint64_t bytes)
     publish(at, kind, 3);
 }
 
+/* A mapping of the file; its name in place of the stack. A name that is too long is not reported. */
+static void report_file(const void *map, uint64_t bytes, int fd)
+{
+    uint64_t name[WIRE_HEAP_STACK_WORDS] = {0};
+    long length = files_name(fd, (char *)name, sizeof name);
+    if (length <= 0 || (size_t)length >= sizeof name)
+        return;
+    uint64_t at = reserve(WIRE_HEAP_BLOCK_WORDS, WIRE_HEAP_WORDS / 4 * 3);
+    if (at == UINT64_MAX)
+        return;
+    *word(at + 1) = (uint64_t)map;
+    *word(at + 2) = bytes;
+    for (uint64_t i = 0; i < WIRE_HEAP_STACK_WORDS; i++)
+        *word(at + WIRE_HEAP_HEAD_WORDS + i) = name[i];
+    publish(at, WIRE_HEAP_FILE, WIRE_HEAP_BLOCK_WORDS);
+}
+
 static int may_be_known(const void *block)
 {
     return filter && __atomic_load_n(&filter[wire_heap_filter((uint64_t)block)], __ATOMIC_RELAXED);
@@ -444,8 +462,12 @@ NOT_INLINED void *reported_pvalloc(size_t bytes)
 NOT_INLINED void *reported_mmap(void *address, size_t bytes, int protection, int flags, int fd, off_t offset)
 {
     void *map = next.mmap(address, bytes, protection, flags, fd, offset);
-    if (map != MAP_FAILED && is_reporting())
+    if (map == MAP_FAILED || !is_reporting())
+        return map;
+    if (flags & MAP_ANONYMOUS)
         report(WIRE_HEAP_MAP, map, bytes, FRAME);
+    else
+        report_file(map, bytes, fd);
     return map;
 }
 
@@ -515,8 +537,8 @@ void *any_mmap(void *address, size_t bytes, int protection, int flags, int fd, o
 {
     if (UNLIKELY(flags & MAP_GROWSDOWN))
         calls_mapping_grows();
-    return filter && (flags & MAP_ANONYMOUS) ? reported_mmap(address, bytes, protection, flags, fd, offset)
-                                             : next.mmap(address, bytes, protection, flags, fd, offset);
+    return filter ? reported_mmap(address, bytes, protection, flags, fd, offset)
+                  : next.mmap(address, bytes, protection, flags, fd, offset);
 }
 
 EXPORT int munmap(void *address, size_t bytes)

@@ -77,16 +77,23 @@ void files_fork_ends(void)
     }
 }
 
-/* Whether the descriptor refers to a file whose name is the last part of the path. */
-static int still_refers_to(int fd, const char *path)
+long files_name(int fd, char *name, size_t size)
 {
-    char link[32] = "/proc/self/fd/", name[256];
-    size_t n = strlen(link), length = strlen(path), tail = length;
+    char link[32] = "/proc/self/fd/";
+    size_t n = strlen(link);
     for (int unit = 1000000000; unit; unit /= 10)
         if (fd >= unit || unit == 1)
             link[n++] = (char)('0' + fd / unit % 10);
     link[n] = 0;
-    long got = sys3(SYS_readlink, link, name, sizeof name);
+    return sys3(SYS_readlink, link, name, size);
+}
+
+/* Whether the descriptor refers to a file whose name is the last part of the path. */
+static int still_refers_to(int fd, const char *path)
+{
+    char name[256];
+    size_t length = strlen(path), tail = length;
+    long got = files_name(fd, name, sizeof name);
     while (tail && path[tail - 1] != '/')
         tail--;
     length -= tail;

@@ -8,12 +8,18 @@
 #ifndef CACHEGRAM_AGENT_SYS_FILES_H
 #define CACHEGRAM_AGENT_SYS_FILES_H
 
+#include <stddef.h>
+
 #pragma GCC visibility push(hidden)
 
 /* Opens a file for reading; the string must stay valid until own_close. A descriptor, or negative: it may
  * fail at any time. */
 long own_open(const char *path);
 void own_close(long fd);
+
+/* The name of the descriptor's file, as the kernel writes it: its length, at most size, or negative. Without
+ * a 0 at its end. */
+long files_name(int fd, char *name, size_t size);
 
 /* Before and after a fork through libc, in the parent. */
 void files_fork_begins(void);

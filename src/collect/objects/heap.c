@@ -5,8 +5,8 @@
  * The call path of an allocation is found in the piece of the stack that the report holds (callers.h).
  * Functions of the C and C++ libraries that allocate for others are left out at the beginning of the path.
  *
- * A block whose end was reported stays known until another one is reported there, for the buffers of records
- * that were filled before.
+ * A block or mapping whose end was reported stays known until another one is reported there, for the buffers
+ * of records that were filled before.
  */
 #include "collect/objects/heap.h"
 #include <errno.h>
@@ -142,20 +142,32 @@ static void clear_blocks(struct heap *h, uint64_t low, uint64_t high)
     }
 }
 
-/* Removes the range from all mappings: what is outside of it remains. */
-static void clear_maps(struct heap *h, uint64_t low, uint64_t high)
+/* Ends the mappings in the range, at a position; 0: removes them. What is outside of it remains. */
+static void clear_maps(struct heap *h, uint64_t low, uint64_t high, uint64_t position)
 {
     struct block_span *b;
-    while ((b = blocks_at(h->maps, high - 1, NULL)) != NULL && b->high > low) {
-        struct block_span below = *b, above = *b;
+    for (uint64_t end = high;
+         end > low && (b = blocks_at(h->maps, end - 1, NULL)) != NULL && b->high > low;) {
+        struct block_span below = *b, within = *b, above = *b;
         blocks_remove(h->maps, b->low);
-        below.high = low;
-        above.low = high;
+        below.high = within.low = below.low < low ? low : below.low;
+        above.low = within.high = above.high > high ? high : above.high;
+        within.ended = within.ended != 0 ? within.ended : position;
         if (below.low < below.high)
             blocks_put(h->maps, &below);
+        if (position != 0)
+            blocks_put(h->maps, &within);
         if (above.low < above.high)
             blocks_put(h->maps, &above);
+        end = within.low;
     }
+}
+
+static uint32_t object_of_file(struct heap *h, const char *name)
+{
+    char *file = (char *)name;
+    return object_table_find(
+        h->table, &(struct profile_object){.kind = PROFILE_OBJECT_FILE, .name = file, .module = file});
 }
 
 static void take_report(struct heap *h, const struct report *r, uint64_t position)
@@ -173,10 +185,14 @@ static void take_report(struct heap *h, const struct report *r, uint64_t positio
             h->live++;
         break;
     }
-    case WIRE_HEAP_MAP: {
-        struct block_span span = {r->address, high, object_of(h, r), 1, 0};
+    case WIRE_HEAP_MAP:
+    case WIRE_HEAP_FILE: {
+        char name[sizeof(r->stack) + 1] = "";
+        memcpy(name, r->stack, sizeof(r->stack));
+        struct block_span span = {.low = r->address, .high = high, .weight = 1};
+        span.object = r->kind == WIRE_HEAP_MAP ? object_of(h, r) : object_of_file(h, name);
         clear_blocks(h, r->address, high);
-        clear_maps(h, r->address, high);
+        clear_maps(h, r->address, high, 0);
         if (span.object != 0)
             blocks_put(h->maps, &span);
         break;
@@ -190,7 +206,7 @@ static void take_report(struct heap *h, const struct report *r, uint64_t positio
         break;
     default:
         clear_blocks(h, r->address, high);
-        clear_maps(h, r->address, high);
+        clear_maps(h, r->address, high, position);
     }
 }
 
@@ -272,11 +288,12 @@ void heap_find(struct heap *h, uint64_t address, uint64_t since, struct heap_pla
         place->low = b->high;
     }
     const struct block_span *map = blocks_at(h->maps, address, &next);
-    int mapped = map != NULL && address < map->high;
+    int inside = map != NULL && address < map->high;
+    int mapped = inside && (map->ended == 0 || map->ended > since);
     uint64_t low = map == NULL ? 0
-                   : mapped    ? map->low
+                   : inside    ? map->low
                                : map->high,
-             high = mapped         ? map->high
+             high = inside         ? map->high
                     : next != NULL ? next->low
                                    : UINT64_MAX;
     /* In a mapping, what is near must be in it, too. */

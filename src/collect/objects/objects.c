@@ -2,10 +2,11 @@
 /*
  * objects.c - the data object of a line.
  *
- * Two facts about an address are used: the mapping that contains it (/proc/PID/maps), and whether it is in
- * the segments of an ELF file whose code is mapped (wire_proc.module). Variables are found by the latter,
- * since the zeroed part of a data segment has no name among the mappings. Mappings change, so a mapping is
- * looked up again in each buffer that touches it. If the process has ended, the last answer is used.
+ * Three facts about an address are used: the mapping that contains it (/proc/PID/maps), whether it is in the
+ * segments of an ELF file whose code is mapped (wire_proc.module), and what the agent reported (heap.h).
+ * Variables are found by the latter, since the zeroed part of a data segment has no name among the mappings.
+ * Mappings change, so a mapping is looked up again in each buffer that touches it. If the process has ended,
+ * the last answer is used.
  *
  * A page that is completely in one object is remembered until the next buffer.
  */
@@ -358,6 +359,17 @@ static int find_thread(struct objects *o, uint64_t address, const struct vma *vm
     return 0;
 }
 
+/* A file is mapped at the address. Another one, or the same under another name, may have been there when the
+ * buffer was filled: that is in the agent's reports. */
+static void find_file(struct objects *o, uint64_t address, struct extent *extent)
+{
+    struct heap_place place;
+    heap_find(o->heap, address, o->since, &place);
+    extent->low = place.low > extent->low ? place.low : extent->low;
+    extent->high = place.high < extent->high ? place.high : extent->high;
+    extent->is_zone = place.object != 0;
+}
+
 static struct extent find_extent(struct objects *o, uint64_t address)
 {
     const struct vma *vma = find_vma(o, address);
@@ -387,6 +399,7 @@ static struct extent find_extent(struct objects *o, uint64_t address)
         }
     } else {
         e.id = number(o, PROFILE_OBJECT_FILE, vma->name, vma->name, 0, 0);
+        find_file(o, address, &e);
     }
     return e;
 }
