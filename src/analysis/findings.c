@@ -75,11 +75,12 @@ static void find_caller(const struct analysis_hotspots *h, struct analysis_findi
             return; /* the other callers of a function have less than the first one */
         if (is_common_library(call->image) && is_common_library(row->image))
             continue;
-        if (!call->frame || !*call->frame->function)
+        const struct profile_frame *frame = analysis_own_frame(h, call->frame);
+        if (!frame || !*frame->function)
             return;
-        copy(f->caller, sizeof f->caller, call->frame->function);
-        copy(f->caller_file, sizeof f->caller_file, call->frame->file);
-        f->caller_line = call->frame->line;
+        copy(f->caller, sizeof f->caller, frame->function);
+        copy(f->caller_file, sizeof f->caller_file, frame->file);
+        f->caller_line = frame->line;
         f->caller_share = call->share;
         return;
     }
@@ -95,23 +96,45 @@ static const struct analysis_hotspot *find_main_row(const struct analysis_hotspo
     return i < h->n && h->rows[i].shares.misses_share >= MOST_OF_IT * f->share ? &h->rows[i] : NULL;
 }
 
+static int is_same_line(const struct profile_frame *a, const struct profile_frame *b)
+{
+    return a && b && a->line == b->line && strcmp(a->file, b->file) == 0;
+}
+
+/* The user's line with most of the function's misses, those of library code that is inlined there included.
+ * By majority vote: a row's misses count against those of other lines. */
 static void find_line(const struct analysis_hotspots *h, struct analysis_finding *f)
 {
-    const struct analysis_hotspot *row = find_main_row(h, f);
-    if (!row || !row->frame || !*row->frame->file || !row->shares.enough)
+    const struct profile_frame *line = NULL;
+    double lead = 0, share = 0;
+    int enough = 0;
+    for (size_t i = 0; i < h->n; i++) {
+        const struct profile_frame *frame = analysis_own_frame(h, h->rows[i].frame);
+        if (!is_of(&h->rows[i], f) || !frame)
+            continue;
+        lead += (is_same_line(frame, line) ? 1 : -1) * h->rows[i].shares.misses_share;
+        if (lead < 0) {
+            lead = -lead;
+            line = frame;
+        }
+    }
+    for (size_t i = 0; i < h->n && line; i++) {
+        if (!is_of(&h->rows[i], f) || !is_same_line(analysis_own_frame(h, h->rows[i].frame), line))
+            continue;
+        share += h->rows[i].shares.misses_share;
+        enough |= h->rows[i].shares.enough;
+    }
+    if (!line || !*line->file || share < MOST_OF_IT * f->share || !enough)
         return;
-    copy(f->file, sizeof f->file, row->frame->file);
-    f->line = row->frame->line;
+    copy(f->file, sizeof f->file, line->file);
+    f->line = line->line;
 }
 
 static void find_object(const struct analysis_hotspots *h, struct analysis_finding *f)
 {
     const struct analysis_hotspot *row = find_main_row(h, f);
-    /* Others have no name that says more than where they are. */
-    if (row && row->object && row->object->kind == PROFILE_OBJECT_VARIABLE)
-        copy(f->object, sizeof f->object, row->object->name);
-    if (row && row->object && row->object->kind == PROFILE_OBJECT_BLOCK)
-        fit_text(f->object, sizeof f->object, "blocks of ", row->object->name);
+    if (row)
+        analysis_object_text(row->object, f->object, sizeof f->object);
 }
 
 static void find_field(const struct analysis_hotspots *h, struct analysis_finding *f)
@@ -150,7 +173,7 @@ static void find_gone(struct profile *p, const char *name, double misses, struct
 static int has_site(const struct analysis_hotspots *h, const struct profile_site *site,
                     const struct analysis_finding *f)
 {
-    const struct profile_frame *frame = analysis_frame_of(h, site->frame),
+    const struct profile_frame *frame = analysis_own_frame(h, analysis_frame_of(h, site->frame)),
                                *outer = analysis_frame_of(h, site->outer);
     const struct profile_image *image = analysis_image_of(h, site->image);
     if (!outer || !image || strcmp(outer->function, f->function) != 0 || strcmp(image->path, f->module) != 0)

@@ -3,7 +3,11 @@
  * (symbols/name.c). */
 #include "analysis/hotspots.h"
 
+#include <string.h>
+
 #include "base/array.h"
+#include "base/base-name.h"
+#include "base/fit-text.h"
 
 const struct profile_image *analysis_image_of(const struct analysis_hotspots *h, uint64_t id)
 {
@@ -20,6 +24,45 @@ const struct profile_frame *analysis_caller(const struct analysis_hotspots *h,
 {
     /* Callers have smaller ids: corrupt profiles cannot cause endless chains. */
     return frame->caller < frame->id ? analysis_frame_of(h, frame->caller) : NULL;
+}
+
+void analysis_object_text(const struct profile_object *object, char *text, size_t size)
+{
+    static const char *const beginnings[PROFILE_OBJECT_KINDS] = {
+        [PROFILE_OBJECT_VARIABLE] = "",
+        [PROFILE_OBJECT_BLOCK] = "blocks of ",
+        [PROFILE_OBJECT_FILE] = "the file ",
+        [PROFILE_OBJECT_STACK] = "the stack of ",
+        [PROFILE_OBJECT_TLS] = "thread-local data of ",
+    };
+    const char *beginning = object ? beginnings[object->kind] : NULL;
+    *text = '\0';
+    if (beginning)
+        fit_text(text, size, beginning,
+                 object->kind == PROFILE_OBJECT_FILE ? base_name(object->name) : object->name);
+}
+
+static int is_installed(const char *file)
+{
+    static const char *const beginnings[] = {"/usr/include/", "/usr/lib/", "/usr/local/include/"};
+    static const char *const parts[] = {"/include/c++/", "/lib/gcc/",   "/lib/clang/",       "/rustc/",
+                                        "/rustlib/",     "/rust/deps/", "/.cargo/registry/", "/.cargo/git/"};
+    for (size_t i = 0; i < sizeof beginnings / sizeof beginnings[0]; i++)
+        if (strncmp(file, beginnings[i], strlen(beginnings[i])) == 0)
+            return 1;
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
+        if (strstr(file, parts[i]) != NULL)
+            return 1;
+    return 0;
+}
+
+const struct profile_frame *analysis_own_frame(const struct analysis_hotspots *h,
+                                               const struct profile_frame *frame)
+{
+    for (const struct profile_frame *at = frame; at != NULL; at = analysis_caller(h, at))
+        if (*at->file && !is_installed(at->file))
+            return at;
+    return frame;
 }
 
 const struct profile_object *analysis_object_of(const struct analysis_hotspots *h, uint64_t id)

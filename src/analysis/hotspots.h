@@ -142,8 +142,15 @@ void analysis_hotspots_clear(struct analysis_hotspots *h);
 const struct profile_image *analysis_image_of(const struct analysis_hotspots *h, uint64_t id);
 const struct profile_frame *analysis_frame_of(const struct analysis_hotspots *h, uint64_t id);
 const struct profile_object *analysis_object_of(const struct analysis_hotspots *h, uint64_t id);
+/* What it is, in a sentence, such as "blocks of main"; cut to the size. "": it has no name that says more
+ * than which code touches it. object: NULL: not known. */
+void analysis_object_text(const struct profile_object *object, char *text, size_t size);
 /* The frame into which this one is inlined; NULL: none. */
 const struct profile_frame *analysis_caller(const struct analysis_hotspots *h,
                                             const struct profile_frame *frame);
+/* The innermost frame, from this one outwards, whose source is not that of an installed library, such as
+ * std::vector: the line that the user has written. If there is none, or for NULL, the frame itself. */
+const struct profile_frame *analysis_own_frame(const struct analysis_hotspots *h,
+                                               const struct profile_frame *frame);
 
 #endif

@@ -71,11 +71,7 @@ static int is_same_function(const struct entry *x, const struct entry *y)
 
 static void name_object(const struct analysis_hotspots *h, uint32_t object, struct analysis_place *place)
 {
-    const struct profile_object *o = object < h->ndata ? &h->data[object] : NULL;
-    if (o && o->kind == PROFILE_OBJECT_VARIABLE)
-        fit_text(place->object, sizeof place->object, "", o->name);
-    else if (o && o->kind == PROFILE_OBJECT_BLOCK)
-        fit_text(place->object, sizeof place->object, "blocks of ", o->name);
+    analysis_object_text(object < h->ndata ? &h->data[object] : NULL, place->object, sizeof place->object);
 }
 
 /* The function with most of the entries, which are sorted, and its line. */
@@ -123,12 +119,13 @@ static size_t make_entries(const struct analysis_hotspots *h, const struct profi
             continue;
         const struct profile_image *image = analysis_image_of(h, sites[at].image);
         const struct profile_object *object = analysis_object_of(h, list[i].object);
-        entries[used++] = (struct entry){.object = object ? (uint32_t)(object - h->data) : UINT32_MAX,
-                                         .module = image ? image->path : "",
-                                         .frame = analysis_frame_of(h, sites[at].frame),
-                                         .outer = analysis_frame_of(h, sites[at].outer),
-                                         .apart = (double)list[i].apart,
-                                         .same = (double)list[i].same};
+        entries[used++] =
+            (struct entry){.object = object ? (uint32_t)(object - h->data) : UINT32_MAX,
+                           .module = image ? image->path : "",
+                           .frame = analysis_own_frame(h, analysis_frame_of(h, sites[at].frame)),
+                           .outer = analysis_frame_of(h, sites[at].outer),
+                           .apart = (double)list[i].apart,
+                           .same = (double)list[i].same};
     }
     if (used > 0)
         qsort(entries, used, sizeof *entries, compare_entries);

@@ -119,6 +119,37 @@ def test_large_structures_are_not_a_matrix(cachegram, tmp_path):
     assert b"Each step goes 192 bytes further and uses 8 of the 64 bytes of a line: if that is the size of a structure" in said
 
 
+def test_the_line_that_calls_a_library(cachegram, tmp_path):
+    """What is inlined from an installed header is in several of its lines, none of which the user has written."""
+    (tmp_path / "orders.cpp").write_text(
+        "#include <unordered_map>\n#include <vector>\nstruct order { long id, price; char rest[48]; };\n"
+        "__attribute__((noinline)) long look_up(std::unordered_map<long, order> &orders, const std::vector<long> &keys)\n{\n"
+        "    long sum = 0;\n    for (long key : keys)\n        sum += orders.find(key)->second.price;\n    return sum;\n}\n"
+        "int main()\n{\n    std::unordered_map<long, order> orders;\n    std::vector<long> keys;\n    long sum = 0;\n"
+        "    for (long i = 0; i < 16384; i++)\n        orders[i * 7919].price = i;\n"
+        "    for (long i = 0; i < 16384; i++)\n        keys.push_back(i * (i + 1) / 2 % 16384 * 7919);\n"
+        "    for (volatile int t = 0; t < 8; t++)\n        sum += look_up(orders, keys);\n    return sum == 1;\n}\n")
+    subprocess.run(["g++", "-O2", "-g", "-o", tmp_path / "orders", tmp_path / "orders.cpp"], check=True)
+    found = findings(cachegram, OPTIONS["full"], tmp_path / "p.db", [tmp_path / "orders"])[0]
+    assert (found["function"], found["file"], found["line"], found["remedy"]) == ("look_up", str(tmp_path / "orders.cpp"), 8, "pack")
+    assert found["object"] == "blocks of main orders.cpp:17"
+    said = run([cachegram, "report", tmp_path / "p.db"]).out
+    assert b" are in look_up (orders.cpp:8), on blocks of main orders.cpp:17." in said
+
+
+def test_data_in_a_file(cachegram, tmp_path):
+    """Said by its name, as other data."""
+    (tmp_path / "a.c").write_text(
+        "#include <fcntl.h>\n#include <sys/mman.h>\nint main(int n, char **argv)\n{\n    volatile long sum = 0;\n    (void)n;\n"
+        "    volatile char *p = mmap(0, 1 << 20, PROT_READ, MAP_PRIVATE, open(argv[1], O_RDONLY), 0);\n"
+        "    for (int i = 0; i < 10 << 20; i += 64)\n        sum += p[i % (1 << 20)];\n    return 0;\n}\n")
+    subprocess.run(["gcc", "-O1", "-g", "-o", tmp_path / "a", tmp_path / "a.c"], check=True)
+    (tmp_path / "table.bin").write_bytes(bytes(1 << 20))
+    found = findings(cachegram, OPTIONS["full"], tmp_path / "p.db", [tmp_path / "a", tmp_path / "table.bin"])[0]
+    assert (found["function"], found["line"], found["object"]) == ("main", 9, "the file table.bin")
+    assert b" are in main (a.c:9), on the file table.bin. " in run([cachegram, "report", tmp_path / "p.db"]).out
+
+
 @pytest.mark.parametrize("bad,good,size", [("columns", "rows", "32K"), ("fields", "packed", "256K")])
 def test_remedy(bad, good, size, programs, cachegram, tmp_path):
     """The program with the remedy misses less: by the factor of the bytes that a line wastes."""
