@@ -136,7 +136,11 @@ char *symbols_demangle(const char *name)
         return (found = rust_demangle(name, DMGL_NO_OPTS)) != NULL ? found : strdup(name);
     if (strncmp(name, "_Z", 2) != 0 && strncmp(name, "__Z", 3) != 0)
         return (found = fortran(name)) != NULL ? found : strdup(name);
-    char *full = __cxa_demangle(name, NULL, NULL, &status);
+    /* LLVM gives local functions that it moves to another unit a number, which is no part of the name. */
+    const char *suffix = strstr(name, ".llvm.");
+    char *plain = suffix != NULL ? strndup(name, (size_t)(suffix - name)) : NULL;
+    char *full = __cxa_demangle(plain != NULL ? plain : name, NULL, NULL, &status);
+    free(plain);
     if (full == NULL)
         return strdup(name);
     if (cut_hash(full)) {

@@ -7,7 +7,7 @@
  * Memory that was allocated has no type. What it holds is known in two ways. An instruction that addresses it
  * by a register, when a variable `struct node *` is in that register, fetches the field of struct node that
  * its displacement says. And what std::vector and its like allocate has the type that their allocator has,
- * and what Box, Vec and their like allocate in Rust that of their elements.
+ * and what Box, Vec, HashMap and their like allocate in Rust that of their elements.
  * The structures that are found for the instructions on one object are compared with the sampled offsets: if
  * nearly all offsets agree, modulo the size of the structure, the object's blocks are arrays of it, and the
  * offsets of all other instructions become fields, too.
@@ -52,6 +52,7 @@ struct storing {
     struct symbols_field *names;
     uint64_t ids[MOST_FIELDS];
     size_t n;
+    int table; /* they are tables of Rust's hash maps, whose entries are: */
     int typed; /* its blocks are arrays of: */
     Dwarf_Die type;
     uint64_t type_bytes;
@@ -108,7 +109,7 @@ static int find_allocated(struct storing *s, const char *path, Dwarf_Die *type, 
             number < s->code->nfiles ? symbols_files_image(s->files, s->code->files[number]) : NULL;
         const struct scopes *scopes = image != NULL ? symbols_image_scopes(image, offset, &address) : NULL;
         Dwarf_Word size;
-        int found = scopes != NULL ? symbols_pointees_allocated(scopes, address, type) : -1;
+        int found = scopes != NULL ? symbols_pointees_allocated(scopes, address, type, &s->table) : -1;
         if (found == 0 && dwarf_aggregate_size(type, &size) == 0 && size > 0) {
             *bytes = size;
             return 0;
@@ -135,7 +136,7 @@ static void find_type(struct storing *s, const struct profile_object *object, co
     const struct pointee *best = NULL;
     uint64_t most = 0;
     size_t all = 0, agreeing = 0;
-    s->typed = 0;
+    s->typed = s->table = 0;
     if (object->kind != PROFILE_OBJECT_BLOCK)
         return;
     if (find_allocated(s, object->name, &s->type, &s->type_bytes) == 0) {
@@ -196,6 +197,16 @@ static int store_lines(struct storing *s, uint64_t row, uint64_t object)
     return code;
 }
 
+static enum symbols_table_part table_part(struct storing *s, uint32_t site)
+{
+    const struct symbols_site *place = &s->code->sites[site];
+    const char *path = place->image < s->code->nimages ? s->code->images[place->image] : NULL;
+    struct symbols_image *image = path != NULL ? symbols_files_image(s->files, path) : NULL;
+    uint64_t address;
+    const struct scopes *scopes = image != NULL ? symbols_image_scopes(image, place->offset, &address) : NULL;
+    return scopes != NULL ? symbols_pointees_table_part(scopes, address) : SYMBOLS_TABLE_UNKNOWN;
+}
+
 /* 0, or -1: none is known. */
 static int find_field(struct storing *s, const struct profile_object *object, const struct piece *piece,
                       struct symbols_field *field)
@@ -203,6 +214,13 @@ static int find_field(struct storing *s, const struct profile_object *object, co
     if (object->kind == PROFILE_OBJECT_VARIABLE) {
         struct symbols_types *types = symbols_files_types(s->files, object->module);
         return types != NULL ? symbols_types_find(types, object->offset, piece->offset, field) : -1;
+    }
+    if (s->typed && s->table) {
+        enum symbols_table_part part = table_part(s, piece->site);
+        if (part == SYMBOLS_TABLE_CONTROL)
+            *field = (struct symbols_field){.name = ".ctrl", .type = "RawTable"};
+        if (part != SYMBOLS_TABLE_ENTRIES || !piece->has_offset)
+            return part == SYMBOLS_TABLE_CONTROL ? 0 : -1;
     }
     if (s->typed && piece->has_offset)
         return symbols_members_find(&s->type, piece->offset % s->type_bytes, field);

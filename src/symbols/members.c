@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* members.c - walks down a type: through arrays to their elements, through structures to the member that has
- * the byte. */
+ * the byte; through enums of Rust to the variants that have it. */
 #include "symbols/members.h"
 
 #include <dwarf.h>
@@ -131,20 +131,82 @@ static int is_empty(Dwarf_Die *type)
     return 1;
 }
 
+/* The member of a structure that has the byte; low: where it begins. 0, or -1. */
+static int member_at(Dwarf_Die *structure, uint64_t offset, Dwarf_Die *member, Dwarf_Die *type, uint64_t *low)
+{
+    uint64_t high;
+    if (dwarf_child(structure, member) == 0)
+        do
+            if (dwarf_tag(member) == DW_TAG_member && span_of(member, type, low, &high) == 0 &&
+                offset >= *low && offset < high)
+                return 0;
+        while (dwarf_siblingof(member, member) == 0);
+    return -1;
+}
+
+static int is_option(Dwarf_Die *type)
+{
+    const char *name = dwarf_diename(type);
+    return name != NULL && strncmp(name, "Option<", 7) == 0;
+}
+
+/* In an enum of Rust: on to the variant that has a field there; its name is a part of the field's, except for
+ * Some of an Option, whose field is the value. 1: several have one, or none, as it is the number that tells
+ * which variant it is. */
+static int step_enum(struct walk *w, Dwarf_Die *part)
+{
+    Dwarf_Die variant, payload, member, type, only = {0};
+    const char *name = dwarf_diename(&w->type), *names[MOST_TOGETHER][2] = {{0}};
+    uint64_t low, within, start = 0;
+    unsigned n = 0;
+    int some = is_option(&w->type);
+    if (dwarf_child(part, &variant) != 0)
+        return -1;
+    do {
+        Dwarf_Die of;
+        if (dwarf_tag(&variant) != DW_TAG_variant ||
+            member_at(&variant, w->offset, &payload, &of, &low) != 0 ||
+            member_at(&of, w->offset - low, &member, &type, &within) != 0)
+            continue;
+        if (n < MOST_TOGETHER) {
+            names[n][0] = dwarf_diename(&payload);
+            names[n][1] = dwarf_diename(&member);
+        }
+        n++;
+        only = type;
+        start = low + within;
+    } while (dwarf_siblingof(&variant, &variant) == 0);
+    if (!w->named && !some)
+        snprintf(w->field->type, sizeof w->field->type, "%s", name != NULL ? name : "");
+    if (n == 0) {
+        w->named |= !some;
+        return some || put(w, ".", "{variant}") == 0 ? 1 : -1;
+    }
+    for (unsigned i = 0; i < n && i < MOST_TOGETHER && !some; i++)
+        if (names[i][0] == NULL || names[i][1] == NULL || put(w, i == 0 ? "." : "|", names[i][0]) != 0 ||
+            put(w, ".", names[i][1]) != 0)
+            return -1;
+    w->named |= !some;
+    w->offset -= start;
+    w->type = only;
+    return n > 1;
+}
+
 /* In a structure: on to the member. 1: there is more than one, and no way further. */
 static int step_structure(struct walk *w)
 {
     Dwarf_Die child, type, only = {0};
     const char *names[MOST_TOGETHER] = {0};
     uint64_t low, high, start = 0;
-    unsigned n = 0, variants = 0;
+    unsigned n = 0;
     if (step_buffer(w) == 0)
         return 0;
     if (dwarf_child(&w->type, &child) != 0)
         return -1;
     do {
         int tag = dwarf_tag(&child);
-        variants += tag == DW_TAG_variant_part;
+        if (tag == DW_TAG_variant_part)
+            return step_enum(w, &child);
         if ((tag != DW_TAG_member && tag != DW_TAG_inheritance) ||
             dwarf_hasattr_integrate(&child, DW_AT_external) || span_of(&child, &type, &low, &high) != 0 ||
             w->offset < low || w->offset >= high || (tag == DW_TAG_inheritance && is_empty(&type)))
@@ -156,7 +218,7 @@ static int step_structure(struct walk *w)
         start = low;
     } while (dwarf_siblingof(&child, &child) == 0);
     if (n == 0)
-        return variants > 0 ? 1 : -1; /* an enum of Rust, such as Option, is not looked into */
+        return -1;
     const char *name = dwarf_diename(&w->type);
     if (!w->named && names[0] != NULL)
         snprintf(w->field->type, sizeof w->field->type, "%s", name != NULL ? name : "");

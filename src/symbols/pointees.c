@@ -95,26 +95,34 @@ static int begins_with(const char *text, const char *beginning)
     return strncmp(text, beginning, strlen(beginning)) == 0;
 }
 
-/* Whether a function of Rust allocates what its parameter T says: a method of Box or RawVec, whose names are
- * alloc::boxed::Box<T>::new or, mangled in the newer way, <alloc::boxed::Box<program::Node>>::new. */
-static int is_of_rust_storage(Dwarf_Die *function)
+static const char *mangled_name(Dwarf_Die *function)
 {
     Dwarf_Attribute attribute;
-    const char *mangled = dwarf_attr_integrate(function, DW_AT_linkage_name, &attribute) != NULL
-                              ? dwarf_formstring(&attribute)
-                              : NULL;
-    if (mangled == NULL || strstr(mangled, "5alloc") == NULL)
+    return dwarf_attr_integrate(function, DW_AT_linkage_name, &attribute) != NULL
+               ? dwarf_formstring(&attribute)
+               : NULL;
+}
+
+/* Whether a function of Rust allocates what its parameter T says: a method of Box, RawVec or RawTable, whose
+ * names are alloc::boxed::Box<T>::new or, mangled in the newer way, <alloc::boxed::Box<program::Node>>::new.
+ */
+static int is_of_rust_storage(Dwarf_Die *function, int *is_table)
+{
+    const char *mangled = mangled_name(function);
+    if (mangled == NULL || (strstr(mangled, "5alloc") == NULL && strstr(mangled, "9hashbrown") == NULL))
         return 0;
     char *name = symbols_demangle(mangled);
     const char *at = name != NULL && *name == '<' ? name + 1 : name;
+    *is_table = at != NULL && begins_with(at, "hashbrown::raw::RawTable<");
     int is =
-        at != NULL && (begins_with(at, "alloc::boxed::Box<") || begins_with(at, "alloc::raw_vec::RawVec<"));
+        *is_table ||
+        (at != NULL && (begins_with(at, "alloc::boxed::Box<") || begins_with(at, "alloc::raw_vec::RawVec<")));
     free(name);
     return is;
 }
 
 /* As symbols_pointees_allocated, of one function. */
-static int allocated_by(Dwarf_Die *function, Dwarf_Die *type)
+static int allocated_by(Dwarf_Die *function, Dwarf_Die *type, int *is_table)
 {
     const char *name = dwarf_diename(function);
     if (name == NULL)
@@ -122,7 +130,7 @@ static int allocated_by(Dwarf_Die *function, Dwarf_Die *type)
     if (strcmp(name, "allocate") == 0)
         return pointee_of(function, type);
     int is_unique = begins_with(name, "make_unique<");
-    if ((!is_unique && !is_of_rust_storage(function)) ||
+    if ((!is_unique && !is_of_rust_storage(function, is_table)) ||
         symbols_members_parameter(function, is_unique ? "_Tp" : "T", type) != 0)
         return -1;
     for (unsigned steps = 0; dwarf_tag(type) == DW_TAG_array_type; steps++)
@@ -131,13 +139,35 @@ static int allocated_by(Dwarf_Die *function, Dwarf_Die *type)
     return is_structure(type) ? 0 : 1;
 }
 
-int symbols_pointees_allocated(const struct scopes *s, uint64_t address, Dwarf_Die *type)
+int symbols_pointees_allocated(const struct scopes *s, uint64_t address, Dwarf_Die *type, int *is_table)
 {
     int code = -1;
+    *is_table = 0;
     for (const struct scope *scope = scopes_find(s, address); scope != NULL && code < 0;
          scope = scopes_outer(s, scope)) {
         Dwarf_Die die = scope->die;
-        code = allocated_by(&die, type);
+        code = allocated_by(&die, type, is_table);
     }
     return code;
+}
+
+enum symbols_table_part symbols_pointees_table_part(const struct scopes *s, uint64_t address)
+{
+    static const char *const of_control[] = {"7control", "5Group", "RawTableInner8set_ctrl",
+                                             "RawTableInner4ctrl"};
+    const struct scope *scope = scopes_find(s, address);
+    Dwarf_Die unit, innermost = scope != NULL ? scope->die : (Dwarf_Die){0};
+    if (scope == NULL || dwarf_diecu(&innermost, &unit, NULL, NULL) == NULL ||
+        dwarf_srclang(&unit) != DW_LANG_Rust)
+        return SYMBOLS_TABLE_UNKNOWN;
+    for (; scope != NULL; scope = scopes_outer(s, scope)) {
+        Dwarf_Die die = scope->die;
+        const char *mangled = mangled_name(&die);
+        if (mangled == NULL || strstr(mangled, "9hashbrown") == NULL)
+            continue;
+        for (size_t i = 0; i < sizeof of_control / sizeof of_control[0]; i++)
+            if (strstr(mangled, of_control[i]) != NULL)
+                return SYMBOLS_TABLE_CONTROL;
+    }
+    return SYMBOLS_TABLE_ENTRIES;
 }

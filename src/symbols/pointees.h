@@ -14,8 +14,18 @@
  * -1: there is no such variable, or two that differ. */
 int symbols_pointees_register(const struct scopes *s, uint64_t address, unsigned number, Dwarf_Die *type);
 /* What a library allocates at that address: in C++ T of the innermost function `allocate` that returns a T *,
- * or of std::make_unique<T>; in Rust T of Box<T> or of RawVec<T>, which is the storage of Vec<T>. 0: a
- * structure; 1: something else, which has no fields; -1: there is no such function. */
-int symbols_pointees_allocated(const struct scopes *s, uint64_t address, Dwarf_Die *type);
+ * or of std::make_unique<T>; in Rust T of Box<T>, of RawVec<T>, which is the storage of Vec<T>, or of
+ * RawTable<T>, that of HashMap and HashSet (*is_table). 0: a structure; 1: something else, which has no
+ * fields; -1: there is no such function. */
+int symbols_pointees_allocated(const struct scopes *s, uint64_t address, Dwarf_Die *type, int *is_table);
+
+/* A RawTable's memory has entries, and after them a control byte for each. Which of these the code at the
+ * address works on. */
+enum symbols_table_part {
+    SYMBOLS_TABLE_UNKNOWN, /* it is not Rust, such as memset */
+    SYMBOLS_TABLE_ENTRIES,
+    SYMBOLS_TABLE_CONTROL
+};
+enum symbols_table_part symbols_pointees_table_part(const struct scopes *s, uint64_t address);
 
 #endif

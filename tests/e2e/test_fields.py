@@ -73,6 +73,8 @@ BLOCKS = {
     "rust vector": ("hot_rust.rs", ["mass", 30], "hot_rust::bodies::total_mass", "block of hot_rust::bodies::make hot_rust.rs:",
                     "mass", "Body"),
     "rust box": ("hot_rust.rs", ["links", 30], "hot_rust::links::length", "block of hot_rust::links::make hot_rust.rs:", "next", "Link"),
+    "rust map": ("hot_rust.rs", ["prices", 30], "hot_rust::prices::total", "block of hot_rust::prices::make hot_rust.rs:", "__0",
+                 "(u64, hot_rust::prices::Entry)"),
     "fortran": ("hot_fields.f90", [60], "hot_fields|bodies::total_mass", "bodies::all_bodies",
                 "mass", "body"),
 }
@@ -93,6 +95,25 @@ def test_blocks(what, cachegram, tmp_path):
         assert (finding["function"], finding["field"]) == ("follow", "next")
         text = run([cachegram, "hotspots", "--by", "field", "--size", "32K", db]).out.decode()
         assert f"  {first['object']}: node.next  (hot_list)\n" in text
+
+
+def test_hash_map_of_rust(cachegram, tmp_path):
+    """Entries and control bytes are in one block: the instructions tell which of them they read."""
+    db = tmp_path / "p.db"
+    record(cachegram, "full", db, build_target(TARGETS / "hot_rust.rs", tmp_path), "prices", 30)
+    rows = {row["field"]: row for row in hotspots(cachegram, db, "--by", "function,field") if row["function"] == "hot_rust::prices::total"}
+    assert rows["ctrl"]["field_type"] == "RawTable"
+    assert float(rows["__0"]["miss_share"]) + float(rows["ctrl"]["miss_share"]) > 0.85
+
+
+def test_enum_of_rust(cachegram, tmp_path):
+    """The number of the variant, and the fields of two variants at the same place, in an Option, which has no field of its own."""
+    db = tmp_path / "p.db"
+    record(cachegram, "full", db, build_target(TARGETS / "hot_rust.rs", tmp_path), "shapes", 30)
+    rows = {row["field"]: row for row in hotspots(cachegram, db, "--by", "function,field") if row["function"] == "hot_rust::shapes::area"}
+    for field in ("{variant}", "Circle.radius|Square.side"):
+        assert rows[field]["field_type"] == "Shape"
+    assert float(rows["{variant}"]["miss_share"]) + float(rows["Circle.radius|Square.side"]["miss_share"]) > 0.85
 
 
 def test_empty_base(cachegram, tmp_path):

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A matrix whose columns are summed one after the other, the mass of bodies of 128 bytes in a random order, and a list.
+// A matrix whose columns are summed one after the other, the mass of bodies of 128 bytes in a random order, a list,
+// a hash map, and an enum.
 mod grid {
     pub struct Matrix<T> {
         rows: usize,
@@ -76,6 +77,67 @@ mod links {
     }
 }
 
+mod prices {
+    use std::collections::HashMap;
+
+    pub struct Entry {
+        pub price: u64,
+        pub text: [u8; 112],
+    }
+
+    #[inline(never)]
+    pub fn make(n: u64) -> HashMap<u64, Entry> {
+        let mut all = HashMap::with_capacity(n as usize);
+        for i in 0..n {
+            all.insert(i * 7919, Entry { price: i, text: [1; 112] });
+        }
+        all
+    }
+
+    #[inline(never)]
+    pub fn total(all: &HashMap<u64, Entry>) -> u64 {
+        let (mut sum, mut at, n) = (0, 0, all.len() as u64);
+        for _ in 0..n {
+            sum += all[&(at * 7919)].price; // price
+            at = (at * 5 + 12345) % n;
+        }
+        sum
+    }
+}
+
+mod shapes {
+    pub enum Shape {
+        Circle { radius: f64, label: [u8; 112] },
+        Square { side: f64, label: [u8; 112] },
+    }
+
+    #[inline(never)]
+    pub fn make(n: usize) -> Vec<Option<Shape>> {
+        let mut all = Vec::with_capacity(n);
+        for i in 0..n {
+            all.push(Some(match i % 3 {
+                0 => Shape::Circle { radius: i as f64, label: [1; 112] },
+                _ => Shape::Square { side: i as f64, label: [1; 112] },
+            }));
+        }
+        all
+    }
+
+    #[inline(never)]
+    pub fn area(all: &[Option<Shape>]) -> f64 {
+        let (mut sum, mut at) = (0.0, 0);
+        for _ in 0..all.len() {
+            sum += match &all[at] {
+                Some(Shape::Circle { radius, label }) => radius * label[0] as f64,
+                Some(Shape::Square { side, label }) => side * side * label[1] as f64,
+                None => 0.0,
+            };
+            at = (at * 5 + 12345) % all.len();
+        }
+        sum
+    }
+}
+
 fn main() {
     let arguments: Vec<String> = std::env::args().collect();
     let rounds: usize = arguments[2].parse().unwrap();
@@ -94,6 +156,17 @@ fn main() {
         while let Some(mut link) = first {
             total += link.text[0] as f64;
             first = link.next.take();
+        }
+    } else if arguments[1] == "prices" {
+        let all = prices::make(16384);
+        for _ in 0..rounds {
+            total += prices::total(&all) as f64;
+        }
+        total += all[&0].text[3] as f64;
+    } else if arguments[1] == "shapes" {
+        let all = shapes::make(16384);
+        for _ in 0..rounds {
+            total += shapes::area(&all);
         }
     } else {
         let all = bodies::make(16384);

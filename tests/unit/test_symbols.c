@@ -218,6 +218,9 @@ static void names(void **state)
         {"_ZN4core3ptr7$u$uzz$17h0123456789abcdefE", "core::ptr::$u$uzz$"},
         {"_RNvMNtCs6GmmlP4bgsG_1r4gridINtB2_5TablemE3sumB4_", "<r::grid::Table<u32>>::sum"},
         {"_RNvCs6GmmlP4bgsG_1r4main", "r::main"},
+        {"_ZN9hashbrown3raw21RawTable$LT$T$C$A$GT$14reserve_rehash17h2b8877e4ebdde46dE.llvm."
+         "13165260437742459775",
+         "hashbrown::raw::RawTable<T,A>::reserve_rehash"},
         {"_Rnonsense", "_Rnonsense"},
         {"_Znonsense", "_Znonsense"},
         {"__grid_MOD_along_rows", "grid::along_rows"},
