@@ -196,3 +196,130 @@ def test_all_signals_blocked_from_the_start(record, built, mode):
     recorded, db = record(MODES[mode], [built / "execs"], wrap=blocked)
     same(native, recorded)
     assert totals(db)["references"] > 10000
+
+
+# Prints LD_PRELOAD, if it is in its environment. It needs neither a C library nor a dynamic loader of 32 bits.
+PROGRAM_32 = """
+static int call(int n, int a, const void *b, int c)
+{
+    __asm__ volatile("int $0x80" : "+a"(n) : "b"(a), "c"(b), "d"(c) : "memory");
+    return n;
+}
+__attribute__((used)) static void run(char **stack)
+{
+    char **env = stack + *(int *)stack + 2;
+    for (; *env; env++)
+        if (env[0][0] == 'L' && env[0][1] == 'D' && env[0][2] == '_' && env[0][3] == 'P') {
+            int n = 0;
+            while (env[0][n])
+                n++;
+            call(4, 1, *env, n);
+        }
+    call(4, 1, "ran\\n", 4);
+    call(1, 3, 0, 0);
+}
+__asm__(".globl _start; _start: mov %esp, %eax; push %eax; call run");
+"""
+
+# How the program `other`, which is in PATH, and the script `script`, which it interprets, are executed.
+EXECUTED = {
+    "execve": ["sh", "-c", "./other; ./script; exec ./other"],
+    "execvp": [sys.executable, "-c", "import os; os.execvp('other', ['x'])"],
+    "fexecve": [sys.executable, "-c", "import os; os.execve(os.open('other', os.O_RDONLY), ['x'], os.environ)"],
+    "posix_spawn": [sys.executable, "-c", "import os\nfor spawn in os.posix_spawn, os.posix_spawnp:\n"
+                    "    print(os.waitpid(spawn('./script', ['x'], os.environ), 0)[1], flush=True)"],
+    "posix_spawnp": [sys.executable, "-c", "import os\n"
+                     "print(os.waitpid(os.posix_spawnp('other', ['x'], os.environ), 0)[1])"],
+    "syscall": [sys.executable, "-c", "import ctypes, os\nc = ctypes.CDLL(None)\n"
+                "argv = (ctypes.c_char_p * 2)(b'x')\n"
+                "c.syscall(59, b'./other', argv, ctypes.POINTER(ctypes.c_void_p).in_dll(c, 'environ'))"],
+}
+
+
+@pytest.mark.parametrize("how", EXECUTED)
+@pytest.mark.parametrize("mode", MODES)
+def test_32_bits(record, tmp_path, mode, how):
+    """Their dynamic loader would print that it cannot load the agent."""
+    (tmp_path / "other.c").write_text(PROGRAM_32)
+    subprocess.run(["gcc", "-m32", "-O1", "-fno-pie", "-no-pie", "-fno-stack-protector", "-fno-asynchronous-unwind-tables",
+                    "-nostdlib", "-static", "-o", "other", "other.c"], cwd=tmp_path, check=True)
+    (tmp_path / "script").write_text(f"#!{tmp_path / 'other'} x\n")
+    (tmp_path / "script").chmod(0o755)
+    given = {k: v for k, v in os.environ.items() if k != "LD_PRELOAD"} | {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    try:
+        assert run([tmp_path / "other"], env=given).status == 3
+    except OSError:
+        pytest.skip("the kernel runs no programs of 32 bits")
+    native = run(EXECUTED[how], cwd=tmp_path, env=given)
+    assert b"ran" in native.out
+    result, db = record(MODES[mode], EXECUTED[how], cwd=tmp_path, env=given)
+    assert (result.status, result.out, result.err) == (native.status, native.out, native.err)
+    assert mode != "full" or totals(db)["references"] > 0, "of what executes it"
+    if how in ("execve", "execvp"):
+        assert "other (is a 32-bit program)" in warning(db)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_another_c_library(record, tmp_path, mode):
+    """musl's loader ends a program if a symbol of a preloaded library is missing. Its children are as any others."""
+    (tmp_path / "program.c").write_text("""
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static void *allocate(void *argument)
+{
+    for (int i = 1; i < 100000; i++) {
+        char *p = malloc((size_t)i % 3000 + 1);
+        memset(p, i, (size_t)i % 3000 + 1);
+        free(p);
+    }
+    return argument;
+}
+int main(int argc, char **argv)
+{
+    pthread_t thread[3];
+    int status;
+    for (int i = 0; i < 3; i++)
+        pthread_create(&thread[i], NULL, allocate, NULL);
+    for (int i = 0; i < 3; i++)
+        pthread_join(thread[i], NULL);
+    void *p = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    mprotect(p, 4096, PROT_READ);
+    munmap(p, 4096);
+    printf("threads %d\\n", argc);
+    fflush(stdout);
+    if (fork() == 0) {
+        execv(argv[1], argv + 1);
+        _exit(9);
+    }
+    wait(&status);
+    printf("status %d\\n", WEXITSTATUS(status));
+    return 4;
+}
+""".replace("\\\\", "\\"))
+    subprocess.run([need("musl-gcc"), "-O1", "-o", "program", "program.c"], cwd=tmp_path, check=True)
+    argv = ["sh", "-c", f"./program {need('env')} sh -c 'exit 6'; echo $?"]
+    given = {k: v for k, v in os.environ.items() if k != "LD_PRELOAD"}
+    native = run(argv, cwd=tmp_path, env=given)
+    assert native.out == b"threads 5\nstatus 6\n4\n"
+    result, db = record(MODES[mode], argv, cwd=tmp_path, env=given)
+    assert (result.status, result.out, result.err) == (native.status, native.out, native.err)
+    assert "program (uses musl, not glibc, as its C library)" in warning(db)
+    with sqlite3.connect(f"file:{db}?mode=ro", uri=True) as con:
+        names = {os.path.basename(name) for name, in con.execute("select exe from process")}
+    assert "program" not in names and len(names) > 1, "the shell's, and the program's child"
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_list_of_libraries(record, built, mode):
+    """`ldd` does not list the agent. The addresses are random."""
+    argv = ["sh", "-c", f"ldd {built / 'micro'} | sed 's/ (0x.*//'"]
+    given = {k: v for k, v in os.environ.items() if k != "LD_PRELOAD"}
+    native = run(argv, env=given)
+    assert b"libc.so.6" in native.out
+    result, _ = record(MODES[mode], argv, env=given)
+    assert (result.status, result.out, result.err) == (native.status, native.out, native.err)

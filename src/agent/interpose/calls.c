@@ -2,6 +2,7 @@
 /* calls.c - functions for system calls that concern the agent: mappings, seccomp filters, processes. */
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <stdarg.h>
@@ -234,7 +235,8 @@ EXPORT long syscall(long number64, ...)
         exec_begins(&executing);
         long *at = number == SYS_execve ? &args[2] : &args[3];
         char *const *envp = (char *const *)*at;
-        EXEC_FILTER_ENVIRONMENT(envp);
+        EXEC_FILTER_ENVIRONMENT(envp, {(const char *)(number == SYS_execve ? b : c),
+                                       number == SYS_execve ? AT_FDCWD : (int)b, 0});
         *at = (long)envp;
     }
     result = make_call(number, args);

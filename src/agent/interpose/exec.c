@@ -13,6 +13,7 @@
 #include <alloca.h>
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <spawn.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -197,21 +198,21 @@ uint64_t exec_hidden_signals(void)
 
 EXPORT int execve(const char *path, char *const argv[], char *const envp[])
 {
-    EXEC_FILTER_ENVIRONMENT(envp);
+    EXEC_FILTER_ENVIRONMENT(envp, {path, AT_FDCWD, 0});
     exec_announce(path);
     EXECUTE(execve, path, argv, envp);
 }
 
 EXPORT int execvpe(const char *file, char *const argv[], char *const envp[])
 {
-    EXEC_FILTER_ENVIRONMENT(envp);
+    EXEC_FILTER_ENVIRONMENT(envp, {file, AT_FDCWD, 1});
     exec_announce(file);
     EXECUTE(execvpe, file, argv, envp);
 }
 
 EXPORT int execv(const char *path, char *const argv[])
 {
-    if (exec_filters())
+    if (exec_filters((struct program){path, AT_FDCWD, 0}, environ))
         return execve(path, argv, environ);
     exec_announce(path);
     EXECUTE(execv, path, argv);
@@ -219,7 +220,7 @@ EXPORT int execv(const char *path, char *const argv[])
 
 EXPORT int execvp(const char *file, char *const argv[])
 {
-    if (exec_filters())
+    if (exec_filters((struct program){file, AT_FDCWD, 1}, environ))
         return execvpe(file, argv, environ);
     exec_announce(file);
     EXECUTE(execvp, file, argv);
@@ -227,14 +228,14 @@ EXPORT int execvp(const char *file, char *const argv[])
 
 EXPORT int fexecve(int fd, char *const argv[], char *const envp[])
 {
-    EXEC_FILTER_ENVIRONMENT(envp);
+    EXEC_FILTER_ENVIRONMENT(envp, {"", fd, 0});
     exec_announce(NULL);
     EXECUTE(fexecve, fd, argv, envp);
 }
 
 EXPORT int execveat(int folder, const char *path, char *const argv[], char *const envp[], int flags)
 {
-    EXEC_FILTER_ENVIRONMENT(envp);
+    EXEC_FILTER_ENVIRONMENT(envp, {path, folder, 0});
     exec_announce(NULL);
     EXECUTE(execveat, folder, path, argv, envp, flags);
 }
@@ -261,7 +262,7 @@ EXPORT int posix_spawn(pid_t *restrict pid, const char *restrict path,
 {
     if (!next.posix_spawn)
         exec_init();
-    EXEC_FILTER_ENVIRONMENT(envp);
+    EXEC_FILTER_ENVIRONMENT(envp, {path, AT_FDCWD, 0});
     return spawn(next.posix_spawn, pid, path, actions, attributes, argv, envp);
 }
 
@@ -272,7 +273,7 @@ EXPORT int posix_spawnp(pid_t *restrict pid, const char *restrict file,
 {
     if (!next.posix_spawnp)
         exec_init();
-    EXEC_FILTER_ENVIRONMENT(envp);
+    EXEC_FILTER_ENVIRONMENT(envp, {file, AT_FDCWD, 1});
     return spawn(next.posix_spawnp, pid, file, actions, attributes, argv, envp);
 }
 

@@ -37,13 +37,13 @@ void heap_find_next(void);
 void heap_init(void);
 void heap_forked(int followed);
 /* Replaces envp with a copy on the caller's stack, if the program must run without the agent. */
-#define EXEC_FILTER_ENVIRONMENT(envp)                                                 \
-    do {                                                                              \
-        size_t count = exec_filters() ? exec_environment_count(envp) : 0;             \
-        if (count) {                                                                  \
-            char **room = alloca(count * sizeof *room);                               \
-            (envp) = exec_filter_environment((envp), room, count, alloca(EXEC_TEXT)); \
-        }                                                                             \
+#define EXEC_FILTER_ENVIRONMENT(envp, ...)                                                                 \
+    do {                                                                                                   \
+        size_t count = exec_filters((struct program)__VA_ARGS__, envp) ? exec_environment_count(envp) : 0; \
+        if (count) {                                                                                       \
+            char **room = alloca(count * sizeof *room);                                                    \
+            (envp) = exec_filter_environment((envp), room, count, alloca(EXEC_TEXT));                      \
+        }                                                                                                  \
     } while (0)
 /* Announces a program to the collector, which recognises those that the agent cannot be loaded into, and its
  * signal mask to the next agent of the process. The pointer is the target's; NULL: by a descriptor.

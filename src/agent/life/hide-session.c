@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * hide-session.c - programs that must run without the agent: the session is removed from their environment;
- * or the agent is, if its file is out of reach.
+ * or the agent is, if its file is out of reach, or the program's loader could not load it (loadable.c).
  */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/uio.h>
 #include <unistd.h>
 #include "agent/burst/burst.h"
 #include "agent/life/life.h"
@@ -57,23 +56,10 @@ int exec_library_missing(void)
     return result == -ENOENT || result == -EACCES;
 }
 
-int exec_filters(void)
+int exec_filters(struct program p, char *const *envp)
 {
-    return exec_session_hidden() || exec_library_missing();
-}
-
-/* In a child that has its signals back a fault of safe_copy would reach the target. */
-size_t exec_read(void *to, const void *from, size_t bytes)
-{
-    struct iovec local = {to, bytes}, remote = {(void *)(uintptr_t)from, bytes};
-    if (!signals_uninstalled()) {
-        unsigned blocked = signals_unblock_faults(agent_off || !session ? NULL : thread_self());
-        size_t missing = safe_copy(to, from, bytes);
-        signals_block_faults(blocked);
-        return missing;
-    }
-    long got = sys6(SYS_process_vm_readv, sys0(SYS_getpid), (long)&local, 1, (long)&remote, 1, 0);
-    return sys_failed(got) ? bytes : bytes - (size_t)got;
+    return exec_session_hidden() || exec_library_missing() ||
+           (library && session && !agent_gone && (exec_is_foreign(p) || exec_lists_libraries(envp)));
 }
 
 /* The kernel reads the environment, not libc: an unreadable pointer is an error of the call, not a fault. */
@@ -93,11 +79,25 @@ size_t exec_environment_count(char *const *envp)
     return 0;
 }
 
+static int begins_with(const char *variable, const char *name)
+{
+    char start[64];
+    size_t length = strlen(name);
+    return exec_read(start, variable, length) == 0 && memcmp(start, name, length) == 0;
+}
+
 static int names_session(const char *variable)
 {
-    static const char name[] = WIRE_ENV "=";
-    char start[sizeof name - 1];
-    return exec_read(start, variable, sizeof start) == 0 && memcmp(start, name, sizeof start) == 0;
+    return begins_with(variable, WIRE_ENV "=");
+}
+
+int exec_lists_libraries(char *const *envp)
+{
+    char *variable;
+    for (size_t i = 0; envp && read_variable(envp + i, &variable) && variable; i++)
+        if (begins_with(variable, "LD_TRACE_LOADED_OBJECTS="))
+            return 1;
+    return 0;
 }
 
 /* The variable, or LD_PRELOAD without the agent in `text`; NULL if nothing is left of it. */

@@ -69,9 +69,20 @@ int exec_session_hidden(void);
 void exec_library_init(void);
 /* Whether that file cannot be opened from here (chroot). */
 int exec_library_missing(void);
-/* Whether programs must be executed with another environment: without the session; or without the agent in
- * LD_PRELOAD, because its file is missing, which the dynamic loader would print. */
-int exec_filters(void);
+/* A program about to be executed, as the target names it: a path, relative to `folder` (AT_FDCWD: to the
+ * current folder); NULL: unknown; "": the descriptor `folder` itself. search: as execvp does. */
+struct program {
+    const char *path;
+    int folder, search;
+};
+/* Whether the program is one for another class of machine, so that its dynamic loader cannot load the agent.
+ */
+int exec_is_foreign(struct program p);
+/* Whether the dynamic loader only lists the libraries that the program would get, as for ldd. */
+int exec_lists_libraries(char *const *envp);
+/* Whether the program must be executed with another environment: without the session; or without the agent in
+ * LD_PRELOAD, because its loader would print that it cannot load it, or would list it. */
+int exec_filters(struct program p, char *const *envp);
 /* Copies the environment to `room`, without what exec_filters names. count: from exec_environment_count.
  * text: room for LD_PRELOAD. */
 #define EXEC_TEXT 4096u

@@ -176,6 +176,12 @@ static const struct burst_ops burst_callbacks = {
     .probe_ended = watch_probe_ended,
 };
 
+/* What glibc's pthread_atfork calls. Other C libraries lack it (musl): the agent, which knows glibc's
+ * functions, must do nothing there. Weak, since a loader refuses to start a program with a symbol that it
+ * does not find. */
+extern int __register_atfork(void (*)(void), void (*)(void), void (*)(void), void *) __attribute__((weak));
+extern void *__dso_handle __attribute__((visibility("hidden")));
+
 static int start(int fd)
 {
     int why = claim_slot(fd);
@@ -188,7 +194,7 @@ static int start(int fd)
     count_init();
     children_init();
     signals_dispatch_init();
-    if (threads_init() || signals_init() || pthread_atfork(fork_begins, fork_ends, forked))
+    if (threads_init() || signals_init() || __register_atfork(fork_begins, fork_ends, forked, __dso_handle))
         return -WIRE_OFF_TROUBLE;
     struct thread *t = thread_make();
     if (!t)
@@ -209,7 +215,7 @@ __attribute__((constructor)) static void init(void)
     calls_find_next();
     threads_find_next();
     heap_find_next();
-    if (!name || !*name)
+    if (!name || !*name || !__register_atfork)
         return;
     int fd = (int)sys3(SYS_open, name, O_RDWR | O_CLOEXEC, 0);
     if (fd < 0)

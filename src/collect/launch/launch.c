@@ -84,6 +84,16 @@ static int is_loader(int fd, const Elf64_Phdr *dynamic)
            memcmp(found, name, sizeof(found)) == 0;
 }
 
+/* musl's loader names the C library that it is a part of: /lib/ld-musl-x86_64.so.1. */
+static const char *loader_obstacle(int fd, const Elf64_Phdr *interp)
+{
+    char name[PATH_MAX] = "";
+    if (interp->p_filesz >= sizeof(name) ||
+        pread(fd, name, interp->p_filesz, (off_t)interp->p_offset) != (ssize_t)interp->p_filesz)
+        return NULL;
+    return strstr(name, "/ld-musl") != NULL ? "uses musl, not glibc, as its C library" : NULL;
+}
+
 /* Whether the dynamic loader takes part. Unknown counts as yes: the agent's absence is noticed later. */
 static const char *elf_obstacle(int fd, const unsigned char *head)
 {
@@ -100,7 +110,7 @@ static const char *elf_obstacle(int fd, const unsigned char *head)
             sizeof(segment))
             return NULL;
         if (segment.p_type == PT_INTERP)
-            return NULL;
+            return loader_obstacle(fd, &segment);
         if (segment.p_type == PT_DYNAMIC)
             dynamic = segment;
     }
