@@ -239,8 +239,9 @@ static void warn_refused(struct run *r)
         run_warn(r->result, "what ran in another PID namespace (a sandbox or container) was not recorded: "
                             "record inside it");
     if (__atomic_load_n(&map->refused_roots, __ATOMIC_RELAXED) != 0)
-        run_warn(r->result, "what ran in another root directory (chroot or container) was not recorded: the "
-                            "agent's library cannot be opened there");
+        run_warn(r->result,
+                 "what ran in another root directory (chroot or container) or sandbox was not recorded: the "
+                 "agent's library cannot be opened there");
     if (refused != 0)
         run_warn(r->result,
                  "%u processes were not recorded, as more than %u ran, or had just ended, at the same time",

@@ -79,7 +79,7 @@ def test_strace(record, built, tmp_path, mode):
     recorded, db = record(MODES[mode], argv)
     same(native, recorded)
     assert "--- SIGTRAP" not in log.read_text() and "--- SIGSEGV" not in log.read_text()
-    assert "processes were not profiled" in warning(db)
+    assert "processes were not" in warning(db) and "profiled (strace, ...): traced" in warning(db)
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -322,4 +322,31 @@ def test_list_of_libraries(record, built, mode):
     native = run(argv, env=given)
     assert b"libc.so.6" in native.out
     result, _ = record(MODES[mode], argv, env=given)
+    assert (result.status, result.out, result.err) == (native.status, native.out, native.err)
+
+
+ALL_MODES = {**MODES, "count": ["--mode", "count"], "early": ["--allowance", "60ms"], "default": ["--allowance", "1s"]}
+
+
+@pytest.mark.parametrize("program", [None, "/usr/bin/env"])
+@pytest.mark.parametrize("mode", ALL_MODES)
+def test_tracer_of_its_children(record, built, mode, program):
+    """As debuggers do: the child asks to be traced. The tracer sees no signal of the agent's."""
+    argv = ["sh", "-c", f"{built / 'traced'} {program or ''} | sed 's/(0x.*//'"]
+    given = {k: v for k, v in os.environ.items() if k != "LD_PRELOAD"}
+    native = run(argv, env=given)
+    assert native.out.count(b"\n") >= 4 and b"1 x signal 10" in native.out
+    result, db = record(ALL_MODES[mode], argv, env=given)
+    assert (result.status, result.out, result.err) == (native.status, native.out, native.err)
+    assert "(traced, ...): traced by a debugger" in warning(db)
+
+
+@pytest.mark.parametrize("mode", ALL_MODES)
+def test_landlock(record, built, mode):
+    """A sandbox that lets programs find the agent, but not open it."""
+    native = run([built / "landlocked"])
+    if native.status == 77:
+        pytest.skip("the kernel has no Landlock")
+    assert b"child 5" in native.out
+    result, _ = record(ALL_MODES[mode], [built / "landlocked"])
     assert (result.status, result.out, result.err) == (native.status, native.out, native.err)

@@ -9,6 +9,7 @@
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include "agent/code/code.h"
 #include "agent/divert/divert.h"
 #include "agent/memory.h"
@@ -27,11 +28,13 @@
 static struct {
     int (*dlclose)(void *);
     int (*clone)(int (*)(void *), void *, int, void *, ...);
+    long (*ptrace)(enum __ptrace_request, ...);
 } next;
 
 void calls_find_next(void)
 {
     next.dlclose = (int (*)(void *))dlsym(RTLD_NEXT, "dlclose");
+    next.ptrace = (long (*)(enum __ptrace_request, ...))dlsym(RTLD_NEXT, "ptrace");
     next.clone = (int (*)(int (*)(void *), void *, int, void *, ...))dlsym(RTLD_NEXT, "clone");
 }
 
@@ -211,6 +214,21 @@ EXPORT int prctl(int option, ...)
     return (int)errno_of(result);
 }
 
+/* From now on another process sees each signal of this one before it is handled. */
+EXPORT long ptrace(enum __ptrace_request request, ...)
+{
+    va_list a;
+    va_start(a, request);
+    pid_t pid = va_arg(a, pid_t);
+    void *address = va_arg(a, void *), *data = va_arg(a, void *);
+    va_end(a);
+    if (request == PTRACE_TRACEME)
+        agent_shutdown(WIRE_OFF_TRACED);
+    if (!next.ptrace)
+        calls_find_next();
+    return next.ptrace ? next.ptrace(request, pid, address, data) : errno_of(-ENOSYS);
+}
+
 EXPORT long syscall(long number64, ...)
 {
     int number = (int)number64; /* the kernel ignores the upper half */
@@ -225,6 +243,8 @@ EXPORT long syscall(long number64, ...)
         agent_shutdown(WIRE_OFF_SECCOMP);
     if (number == SYS_prctl && b == SET_SYSCALL_USER_DISPATCH && c)
         agent_shutdown(WIRE_OFF_DISPATCH);
+    if (number == SYS_ptrace && b == PTRACE_TRACEME)
+        agent_shutdown(WIRE_OFF_TRACED);
     long args[6] = {b, c, d, e, f, g}, result;
     if (emulate_signal_call(number, args, (uint64_t)__builtin_frame_address(0), &result))
         return errno_of(result);

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* exec-read.c - memory of the target that is read right before an exec. */
+/* exec-read.c - memory of the target, and files, that are read right before an exec. */
+#include <fcntl.h>
 #include <sys/uio.h>
 #include "agent/burst/burst.h"
 #include "agent/life/life.h"
 #include "agent/signals/signals.h"
+#include "agent/sys/files.h"
 #include "agent/sys/session.h"
 #include "agent/sys/sys.h"
 #include "agent/threads/threads.h"
@@ -20,4 +22,23 @@ size_t exec_read(void *to, const void *from, size_t bytes)
     }
     long got = sys6(SYS_process_vm_readv, sys0(SYS_getpid), (long)&local, 1, (long)&remote, 1, 0);
     return sys_failed(got) ? bytes : bytes - (size_t)got;
+}
+
+/* A child that shares its parent's memory has descriptors of its own, which must not be in the list. */
+static int is_listed(void)
+{
+    return (uint32_t)sys0(SYS_getpid) == process_id;
+}
+
+long exec_open(const char *path)
+{
+    return is_listed() ? own_open(path) : sys3(SYS_open, path, O_RDONLY | O_CLOEXEC, 0);
+}
+
+void exec_close(long fd)
+{
+    if (is_listed())
+        own_close(fd);
+    else
+        sys1(SYS_close, fd);
 }

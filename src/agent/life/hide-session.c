@@ -48,18 +48,27 @@ void exec_library_init(void)
         library = info.dli_fname;
 }
 
+/* Whether the agent's end was for another reason than that its calls are forbidden, or sent to the target. */
+static int calls_are_possible(void)
+{
+    return session && (!agent_gone || agent_off == WIRE_OFF_TRACED);
+}
+
+/* Landlock restricts only what is opened. */
 int exec_library_missing(void)
 {
-    if (!library || !session || agent_gone)
+    if (!library || !calls_are_possible())
         return 0;
-    long result = sys4(SYS_faccessat, AT_FDCWD, (long)library, R_OK, 0);
-    return result == -ENOENT || result == -EACCES;
+    long fd = exec_open(library);
+    if (fd >= 0)
+        exec_close(fd);
+    return fd == -ENOENT || fd == -EACCES;
 }
 
 int exec_filters(struct program p, char *const *envp)
 {
     return exec_session_hidden() || exec_library_missing() ||
-           (library && session && !agent_gone && (exec_is_foreign(p) || exec_lists_libraries(envp)));
+           (library && calls_are_possible() && (exec_is_foreign(p) || exec_lists_libraries(envp)));
 }
 
 /* The kernel reads the environment, not libc: an unreadable pointer is an error of the call, not a fault. */

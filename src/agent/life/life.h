@@ -90,6 +90,9 @@ char *const *exec_filter_environment(char *const *envp, char **room, size_t coun
 /* Copies memory of the target right before an exec, in a child without the agent's handlers, too. Returns the
  * number of bytes that could not be read. */
 size_t exec_read(void *to, const void *from, size_t bytes);
+/* Opens a file for reading, which need not succeed, in a child that shares its parent's memory, too. */
+long exec_open(const char *path);
+void exec_close(long fd);
 /* Number of pointers, including the NULL; 0: there is none that can be read. */
 size_t exec_environment_count(char *const *envp);
 

@@ -10,8 +10,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "agent/life/life.h"
-#include "agent/sys/files.h"
-#include "agent/sys/session.h"
 #include "agent/sys/sys.h"
 
 #define NAME_BYTES 1024u /* longer names are not examined */
@@ -59,16 +57,11 @@ static int search(char path[NAME_BYTES], const char *file)
 
 static void read_head(const char *path, union head *head)
 {
-    /* A child that shares the parent's memory has descriptors of its own: they are not in the list. */
-    int listed = (uint32_t)sys0(SYS_getpid) == process_id;
-    long fd = listed ? own_open(path) : sys3(SYS_open, path, O_RDONLY | O_CLOEXEC, 0);
+    long fd = exec_open(path);
     if (fd < 0)
         return;
     sys3(SYS_read, fd, head, sizeof *head - 1);
-    if (listed)
-        own_close(fd);
-    else
-        sys1(SYS_close, fd);
+    exec_close(fd);
 }
 
 static int is_foreign(const union head *head)

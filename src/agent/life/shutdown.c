@@ -13,8 +13,9 @@
  * A seccomp filter may kill for system calls that the agent makes. If the target uses syscall user dispatch
  * itself, the agent's calls are sent to it, even those that the agent's handlers make for the target's
  * signals. So the agent ends before either is installed, and the kernel delivers the target's signals from
- * then on. The exception: a filter is installed while other threads are in bursts or in diverted calls that
- * do not end. They need the agent's handlers, and most filters are for the calling thread only.
+ * then on. So it does before the target is traced: the tracer would see the agent's signals. The exception: a
+ * filter is installed while other threads are in bursts or in diverted calls that do not end. They need the
+ * agent's handlers, and most filters are for the calling thread only.
  */
 void agent_filter_installed(void)
 {
@@ -30,6 +31,8 @@ void agent_shutdown(enum wire_disabled why)
 {
     if (why == WIRE_OFF_SECCOMP)
         agent_filter_installed();
+    if (agent_gone)
+        agent_off = (int)why;
     if (agent_gone || !session)
         return;
     if ((uint32_t)sys0(SYS_getpid) != process_id) {

@@ -23,7 +23,8 @@ static const struct {
     [WIRE_OFF_GO] = {"only partly",
                      "the Go runtime, in it or in a library that it loaded, takes over every signal"},
     [WIRE_OFF_EMULATED] = {"not", "run by an emulator, such as Valgrind or qemu"},
-    [WIRE_OFF_TRACED] = {"not", "traced by a debugger or strace, which would see the agent's signals"},
+    [WIRE_OFF_TRACED] = {"only partly",
+                         "traced by a debugger or strace, which would see the agent's signals"},
 };
 
 void unprofiled_add(struct unprofiled *u, const struct wire_proc *proc, const char *exe)
@@ -45,7 +46,9 @@ int unprofiled_next(const struct unprofiled *u, unsigned *why, char *text, size_
         if (n == 0 || reasons[*why].why == NULL)
             continue;
         /* without any bursts, "partly" would be wrong */
-        const char *extent = u->by[*why].partly == 0 ? "not" : reasons[*why].extent;
+        const char *extent = u->by[*why].partly == 0  ? "not"
+                             : u->by[*why].partly < n ? "not or only partly"
+                                                      : reasons[*why].extent;
         int code = u->by[*why].code < ERRNOS ? (int)u->by[*why].code : 0;
         snprintf(text, size, "%u process%s %s profiled (%s%s): %s%s%s%s", n, n == 1 ? " was" : "es were",
                  extent, u->by[*why].name, n == 1 ? "" : ", ...", reasons[*why].why,
