@@ -4,21 +4,29 @@
  *
  * Variables outside of functions are listed first. Those inside take a walk through the whole debug
  * information, which is done only if an address is not among the others.
+ *
+ * A COMMON block of Fortran is one variable for the linker. Its members are variables for the compiler, which
+ * may have other names in each unit: those names together are the field.
  */
 #include "symbols/types.h"
 
 #include <dwarf.h>
 #include <elfutils/libdwfl.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/array.h"
 
 /* Deeper nesting is corrupt. */
 #define MOST_DEPTH 512u
+/* Members of COMMON blocks at one place that are named. */
+#define MOST_TOGETHER 3u
 
 struct variable {
     uint64_t address;
     Dwarf_Die die;
+    int in_common;
 };
 
 struct symbols_types {
@@ -49,14 +57,14 @@ static int address_of(Dwarf_Die *die, uint64_t *address)
     return 0;
 }
 
-static int add_variable(struct symbols_types *t, Dwarf_Die *die)
+static int add_variable(struct symbols_types *t, Dwarf_Die *die, int in_common)
 {
     uint64_t address;
     if (address_of(die, &address) != 0)
         return 0;
     if (ARRAY_GROW(t->variables, t->n, t->capacity) < 0)
         return -1;
-    t->variables[t->n++] = (struct variable){address, *die};
+    t->variables[t->n++] = (struct variable){address, *die, in_common};
     return 0;
 }
 
@@ -68,7 +76,7 @@ static int add_children(struct symbols_types *t, Dwarf_Die *parent, unsigned dep
     do {
         switch (dwarf_tag(&die)) {
         case DW_TAG_variable:
-            if (add_variable(t, &die) < 0)
+            if (add_variable(t, &die, dwarf_tag(parent) == DW_TAG_common_block) < 0)
                 return -1;
             break;
         case DW_TAG_namespace:
@@ -107,7 +115,7 @@ static void list_variables(struct symbols_types *t)
         qsort(t->variables, t->n, sizeof *t->variables, compare);
 }
 
-static Dwarf_Die *find_variable(struct symbols_types *t, uint64_t address)
+static struct variable *find_variable(struct symbols_types *t, uint64_t address)
 {
     const struct variable key = {.address = address};
     struct variable *found = NULL;
@@ -118,7 +126,63 @@ static Dwarf_Die *find_variable(struct symbols_types *t, uint64_t address)
         list_variables(t);
         return find_variable(t, address);
     }
-    return found != NULL ? &found->die : NULL;
+    return found;
+}
+
+static int has_name(const char *const *names, unsigned n, const char *name)
+{
+    for (unsigned i = 0; i < n; i++)
+        if (strcmp(names[i], name) == 0)
+            return 1;
+    return 0;
+}
+
+/* The members of a COMMON block that have the byte at `at`, and begin at the same place. 0, or -1. */
+static int find_member(const struct symbols_types *t, uint64_t address, uint64_t at,
+                       struct symbols_field *field)
+{
+    struct symbols_field inner, kept = {0};
+    const char *names[MOST_TOGETHER];
+    unsigned n = 0;
+    uint64_t start = 0;
+    for (size_t i = ARRAY_UP_TO(t->variables, t->n, address, at);
+         i > 0 && t->variables[i - 1].address >= address; i--) {
+        struct variable *v = &t->variables[i - 1];
+        const char *name = dwarf_diename(&v->die);
+        Dwarf_Die type;
+        Dwarf_Word bytes;
+        if (n > 0 && v->address != start)
+            break;
+        if (!v->in_common || name == NULL || n == MOST_TOGETHER || has_name(names, n, name) ||
+            symbols_members_type(&v->die, &type) != 0 || dwarf_aggregate_size(&type, &bytes) != 0 ||
+            at - v->address >= bytes)
+            continue;
+        start = v->address;
+        names[n++] = name;
+        if (symbols_members_find(&type, at - start, &inner) == 0)
+            kept = inner;
+    }
+    *field = (struct symbols_field){0};
+    size_t used = 0;
+    for (unsigned i = 0; i < n && used < sizeof field->name; i++)
+        used += (size_t)snprintf(field->name + used, sizeof field->name - used, "%s%s", i > 0 ? "|" : ".",
+                                 names[i]);
+    if (n == 1 && used < sizeof field->name) {
+        snprintf(field->name + used, sizeof field->name - used, "%s", kept.name);
+        memcpy(field->type, kept.type, sizeof field->type);
+    }
+    return n > 0 ? 0 : -1;
+}
+
+static int is_common(const struct symbols_types *t, const struct variable *found)
+{
+    const struct variable *first = found, *end = t->variables + t->n;
+    while (first > t->variables && first[-1].address == found->address)
+        first--;
+    for (; first < end && first->address == found->address; first++)
+        if (first->in_common)
+            return 1;
+    return 0;
 }
 
 struct symbols_types *symbols_types_new(struct symbols_image *image)
@@ -143,8 +207,11 @@ void symbols_types_free(struct symbols_types *t)
 int symbols_types_find(struct symbols_types *t, uint64_t address, uint64_t offset,
                        struct symbols_field *field)
 {
-    Dwarf_Die *variable = find_variable(t, address), type;
-    return variable != NULL && symbols_members_type(variable, &type) == 0
+    struct variable *variable = find_variable(t, address);
+    Dwarf_Die type;
+    if (variable != NULL && is_common(t, variable))
+        return find_member(t, address, address + offset, field);
+    return variable != NULL && symbols_members_type(&variable->die, &type) == 0
                ? symbols_members_find(&type, offset, field)
                : -1;
 }

@@ -97,6 +97,40 @@ def test_blocks(what, cachegram, tmp_path):
         assert f"  {first['object']}: node.next  (hot_list)\n" in text
 
 
+def test_common_block(cachegram, tmp_path):
+    """Its members, by their names in all units that have it."""
+    (tmp_path / "a.f90").write_text("""
+        program main
+          implicit none
+          real(8) :: first(256, 256), second(256, 256)
+          common /shared/ first, second
+          integer :: k
+          first = 1
+          second = 2
+          do k = 1, 3
+            call walk()
+          end do
+          print *, second(3, 4)
+        end program
+        subroutine walk()
+          implicit none
+          real(8) :: first(256, 256), other(256, 256)
+          common /shared/ first, other
+          integer :: i, j
+          do i = 1, 256
+            do j = 1, 256
+              other(i, j) = other(i, j) + first(1, 1)
+            end do
+          end do
+        end subroutine
+        """)
+    subprocess.run(["gfortran", "-O1", "-fno-inline", "-g", "-o", tmp_path / "a", tmp_path / "a.f90"], check=True)
+    record(cachegram, "full", tmp_path / "p.db", tmp_path / "a")
+    rows = [row for row in hotspots(cachegram, tmp_path / "p.db", "--by", "function,field") if row["object"] == "shared_"]
+    assert rows[0]["function"] == "walk_" and rows[0]["field"] in ("second|other", "other|second")
+    assert "first" in {row["field"] for row in rows}
+
+
 def test_hash_map_of_rust(cachegram, tmp_path):
     """Entries and control bytes are in one block: the instructions tell which of them they read."""
     db = tmp_path / "p.db"
