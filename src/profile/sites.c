@@ -197,6 +197,12 @@ static void take_image(sqlite3_stmt *s, void *element)
                                                               .build_id = profile_column_text(s, 2)};
 }
 
+static void take_module(sqlite3_stmt *s, void *element)
+{
+    *(struct profile_module *)element = (struct profile_module){.id = (uint64_t)sqlite3_column_int64(s, 0),
+                                                                .path = profile_column_text(s, 1)};
+}
+
 static void take_frame(sqlite3_stmt *s, void *element)
 {
     *(struct profile_frame *)element = (struct profile_frame){.id = (uint64_t)sqlite3_column_int64(s, 0),
@@ -235,6 +241,23 @@ int profile_images(struct profile *p, struct profile_image **images, size_t *n, 
 void profile_images_free(struct profile_image *images, size_t n)
 {
     profile_free_rows(&image_rows, images, n);
+}
+
+static const struct profile_rows module_rows = {
+    .sql = "SELECT id, path FROM module ORDER BY id",
+    .size = sizeof(struct profile_module),
+    .take = take_module,
+    .texts = {offsetof(struct profile_module, path)},
+};
+
+int profile_modules(struct profile *p, struct profile_module **modules, size_t *n, struct error *err)
+{
+    return profile_read_rows(p, &module_rows, modules, n, err);
+}
+
+void profile_modules_free(struct profile_module *modules, size_t n)
+{
+    profile_free_rows(&module_rows, modules, n);
 }
 
 static const struct profile_rows frame_rows = {

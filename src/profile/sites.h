@@ -117,6 +117,13 @@ int profile_causes(struct profile *p, struct profile_cause **causes, size_t *n, 
 /* All of them, by id; the caller frees them with the function below. */
 int profile_images(struct profile *p, struct profile_image **images, size_t *n, struct error *err);
 void profile_images_free(struct profile_image *images, size_t n);
+/* The mapped files of all processes, as their table has them; the caller frees by the function below. */
+struct profile_module {
+    uint64_t id;
+    char *path;
+};
+int profile_modules(struct profile *p, struct profile_module **modules, size_t *n, struct error *err);
+void profile_modules_free(struct profile_module *modules, size_t n);
 int profile_frames(struct profile *p, struct profile_frame **frames, size_t *n, struct error *err);
 void profile_frames_free(struct profile_frame *frames, size_t n);
 /* free() */

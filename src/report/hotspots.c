@@ -29,7 +29,7 @@ static void put_function(const struct analysis_hotspot *row, const struct profil
     else if (frame && *frame->function)
         snprintf(text, NAME_ROOM, "%s", frame->function);
     else
-        snprintf(text, NAME_ROOM, "[%s]", image_name(row->image));
+        snprintf(text, NAME_ROOM, *image_name(row->image) == '[' ? "%s" : "[%s]", image_name(row->image));
 }
 
 /* A data object's name. */

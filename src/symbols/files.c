@@ -5,14 +5,31 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "symbols/jit-map.h"
 
 struct symbols_file {
-    const char *path;
+    const char *path, *opened;
     struct symbols_image *image;
     struct symbols_types *types;
     struct disassembler *disassembler;
     int types_tried, disassembler_tried;
 };
+
+/* For code that was made at run time the jitdump of the process, if it has written one. */
+static void open_file(struct symbols_files *files, struct symbols_file *f)
+{
+    char map[SYMBOLS_JIT_MAP_PATH];
+    uint32_t pid;
+    for (size_t i = 0; i < files->nmapped && f->image == NULL && symbols_jit_map_is(f->path); i++) {
+        if (!symbols_jit_dump_is(files->mapped[i].path, &pid))
+            continue;
+        symbols_jit_map_path(pid, map);
+        if (strcmp(map, f->path) == 0 && (f->image = symbols_image_open(files->mapped[i].path)) != NULL)
+            f->opened = files->mapped[i].path;
+    }
+    if (f->image == NULL)
+        f->image = symbols_image_open(f->path);
+}
 
 /* NULL when memory is short. Valid until the next call. */
 static struct symbols_file *file_of(struct symbols_files *files, const char *path)
@@ -22,7 +39,8 @@ static struct symbols_file *file_of(struct symbols_files *files, const char *pat
             return &files->list[i];
     if (ARRAY_GROW(files->list, files->n, files->capacity) < 0)
         return NULL;
-    files->list[files->n] = (struct symbols_file){.path = path, .image = symbols_image_open(path)};
+    files->list[files->n] = (struct symbols_file){.path = path, .opened = path};
+    open_file(files, &files->list[files->n]);
     return &files->list[files->n++];
 }
 
@@ -30,6 +48,12 @@ struct symbols_image *symbols_files_image(struct symbols_files *files, const cha
 {
     const struct symbols_file *f = file_of(files, path);
     return f != NULL ? f->image : NULL;
+}
+
+const char *symbols_files_opened(struct symbols_files *files, const char *path)
+{
+    const struct symbols_file *f = file_of(files, path);
+    return f != NULL ? f->opened : path;
 }
 
 struct symbols_types *symbols_files_types(struct symbols_files *files, const char *path)

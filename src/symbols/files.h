@@ -8,6 +8,7 @@
 
 #include <stddef.h>
 
+#include "profile/sites.h"
 #include "symbols/disassemble.h"
 #include "symbols/image.h"
 #include "symbols/types.h"
@@ -16,6 +17,9 @@
 struct symbols_files {
     struct symbols_file *list;
     size_t n, capacity;
+    const struct profile_module
+        *mapped; /* the caller's: a jitdump among them names the code of its process */
+    size_t nmapped;
 };
 
 /* Of the file with that path, which must stay valid; owned by `files`. NULL: it has none, or memory is short.
@@ -23,6 +27,8 @@ struct symbols_files {
 struct symbols_image *symbols_files_image(struct symbols_files *files, const char *path);
 struct symbols_types *symbols_files_types(struct symbols_files *files, const char *path);
 struct disassembler *symbols_files_disassembler(struct symbols_files *files, const char *path);
+/* The file that was opened for that path, if it is another one, else the path. */
+const char *symbols_files_opened(struct symbols_files *files, const char *path);
 void symbols_files_clear(struct symbols_files *files);
 
 #endif

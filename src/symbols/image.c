@@ -196,7 +196,8 @@ struct symbols_image *symbols_image_open(const char *path)
     if (image == NULL)
         return NULL;
     snprintf(image->base, sizeof image->base, "%s", base_name(path));
-    if (symbols_jit_map_is(path)) {
+    uint32_t pid;
+    if (symbols_jit_map_is(path) || symbols_jit_dump_is(path, &pid)) {
         if ((image->jit = symbols_jit_map_open(path)) != NULL)
             return image;
         symbols_image_close(image);

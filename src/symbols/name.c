@@ -238,9 +238,10 @@ static int store_image(struct naming *n, uint32_t index, struct symbols_image *i
     int no_map = image == NULL && symbols_jit_map_is(n->code->images[index]);
     return profile_add_image(
         n->profile,
-        &(struct profile_image){.id = (uint64_t)index + 1,
-                                .path = (char *)(no_map ? "[jit]" : n->code->images[index]),
-                                .build_id = image != NULL ? (char *)symbols_image_build_id(image) : NULL},
+        &(struct profile_image){
+            .id = (uint64_t)index + 1,
+            .path = (char *)(no_map ? "[jit]" : symbols_files_opened(&n->files, n->code->images[index])),
+            .build_id = image != NULL ? (char *)symbols_image_build_id(image) : NULL},
         n->err);
 }
 
@@ -303,7 +304,8 @@ static void naming_clear(struct naming *n)
 int symbols_name(struct profile *p, const struct symbols_code *code, struct error *err)
 {
     struct naming n = {.profile = p, .code = code, .err = err};
-    size_t nsites = code->nsites;
+    struct profile_module *modules = NULL;
+    size_t nsites = code->nsites, nmodules = 0;
     n.references = calloc(nsites + 1, sizeof *n.references);
     n.far = calloc(nsites + 1, sizeof *n.far);
     n.order = calloc(nsites + 1, sizeof *n.order);
@@ -319,6 +321,10 @@ int symbols_name(struct profile *p, const struct symbols_code *code, struct erro
         status = error_set(err, -ENOMEM, "out of memory for the code of a run");
     else if ((n.map = site_map_load(p, err)) == NULL)
         status = -ENOMEM;
+    if (status == 0)
+        status = profile_modules(p, &modules, &nmodules, err);
+    n.files.mapped = modules;
+    n.files.nmapped = nmodules;
     if (status == 0)
         status = find_weights(&n);
     if (status == 0)
@@ -347,5 +353,6 @@ int symbols_name(struct profile *p, const struct symbols_code *code, struct erro
     if (status == 0)
         status = store_hits(&n);
     naming_clear(&n);
+    profile_modules_free(modules, nmodules);
     return status;
 }

@@ -50,10 +50,13 @@ def test_kept_apart_without_names(built, record, cachegram):
     rows = [row for row in hotspots(cachegram, db, "--by", "insn") if row["module"] == "[jit]" and float(row["refs_share"]) > 0.1]
     assert len(rows) == 2 and len({row["offset"] for row in rows}) == 2
     assert sorted(round(float(row["miss_ratio"])) for row in rows) == [0, 1]
+    text = run([cachegram, "hotspots", "--size", "1M", db]).out.decode()
+    assert "  [jit]" in text and "[[jit]]" not in text
 
 
-def test_node(record, cachegram, tmp_path):
-    """A real JIT compiler: the function of the script is named with its file."""
+@pytest.mark.parametrize("way", ["--perf-basic-prof", "--perf-prof"])
+def test_node(way, record, cachegram, tmp_path):
+    """A real JIT compiler: the function of the script is named with its file, by a map or by a jitdump."""
     script = tmp_path / "app.js"
     script.write_text("""
 function shuffled(table, steps) {
@@ -66,10 +69,11 @@ let sum = 0;
 for (let k = 0; k < 60; k++) sum += shuffled(table, 1000000);
 console.log(sum);
 """)
-    result, db = record(["--overhead", "50"], [need("node"), "--perf-basic-prof", script], cwd=tmp_path)
+    result, db = record(["--overhead", "50"], [need("node"), way, script], cwd=tmp_path)
     assert (result.status, result.out) == (0, b"0\n"), result.err
     try:
         first = hotspots(cachegram, db)[0]
         assert re.search(r"shuffled .*app\.js:2", first["function"]), first
+        assert re.fullmatch(r"/tmp/perf-\d+\.map" if way == "--perf-basic-prof" else rf"{tmp_path}/jit-\d+\.dump", first["module"])
     finally:
         map_of(db).unlink(missing_ok=True)

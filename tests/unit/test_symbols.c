@@ -339,6 +339,67 @@ static void map_of_a_jit_compiler(void **state)
     unlink(path);
 }
 
+/* Appends a record of a jitdump: kind, and 64-bit words after the process and thread; then text and code. */
+static void put_record(FILE *f, uint32_t kind, const uint64_t *words, size_t n, const char *name, size_t code)
+{
+    const uint32_t size = (uint32_t)(24 + 8 * n + (name != NULL ? strlen(name) + 1 : 0) + code);
+    const uint32_t head[] = {kind, size, 0, 0, 1, 1};
+    fwrite(head, sizeof head, 1, f);
+    fwrite(words, 8, n, f);
+    if (name != NULL)
+        fwrite(name, strlen(name) + 1, 1, f);
+    for (size_t i = 0; i < code; i++)
+        putc(0x90, f);
+}
+
+static void dump_of_a_jit_compiler(void **state)
+{
+    char folder[] = "/tmp/jitdump.XXXXXX", path[64];
+    const uint32_t header[] = {0x4a695444, 1, 40, 62, 0, 123, 0, 0, 0, 0};
+    uint32_t pid;
+    (void)state;
+    assert_true(symbols_jit_dump_is("/home/me/jit-123.dump", &pid));
+    assert_int_equal(pid, 123);
+    assert_false(symbols_jit_dump_is("/home/me/jit-0123.dump", &pid));
+    assert_false(symbols_jit_dump_is("/home/me/jit-123.dump.old", &pid));
+    assert_false(symbols_jit_dump_is("/home/me/lib.so", &pid));
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/jit-123.dump", folder);
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    fwrite(header, sizeof header, 1, f);
+    put_record(f, 0, (uint64_t[]){0x1000, 0x1000, 16, 1}, 4, "first", 16);
+    put_record(f, 2, (uint64_t[]){0x1000, 0}, 2, "lines, which are not read", 0);
+    put_record(f, 0, (uint64_t[]){0x1008, 0x1008, 4, 2}, 4, "second", 4);
+    put_record(f, 1, (uint64_t[]){0x9000, 0x1000, 0x9000, 16, 1}, 5, NULL, 0);
+    put_record(f, 1, (uint64_t[]){0x9000, 0x7000, 0x9800, 16, 1}, 5, NULL, 0); /* nothing was there */
+    put_record(f, 0, (uint64_t[]){0xa000, 0xa000, 16, 3}, 4, NULL, 0);         /* no name */
+    put_record(f, 0, (uint64_t[]){0xb000, 0xb000, 16, 4}, 4, "last", 4000);
+    fflush(f);
+    assert_int_equal(ftruncate(fileno(f), ftell(f) - 100), 0); /* it was being written */
+    fclose(f);
+    struct jit_map *map = symbols_jit_map_open(path);
+    assert_non_null(map);
+    assert_string_equal(symbols_jit_map_find(map, 0x1000), "first");
+    assert_string_equal(symbols_jit_map_find(map, 0x100b), "second");
+    assert_string_equal(symbols_jit_map_find(map, 0x100c), "first");
+    assert_string_equal(symbols_jit_map_find(map, 0x900f), "first");
+    assert_null(symbols_jit_map_find(map, 0x9010));
+    assert_null(symbols_jit_map_find(map, 0x9800));
+    assert_null(symbols_jit_map_find(map, 0xa000));
+    assert_null(symbols_jit_map_find(map, 0xb000));
+    symbols_jit_map_close(map);
+    assert_int_equal(truncate(path, 39), 0);
+    assert_null(symbols_jit_map_open(path));
+    f = fopen(path, "w");
+    assert_non_null(f);
+    fputs("1000 100 a map in the place of a dump, and longer than its header is", f);
+    fclose(f);
+    assert_null(symbols_jit_map_open(path));
+    unlink(path);
+    rmdir(folder);
+}
+
 /* A row of table burst_site: executions of block 0, and of another one. */
 static void put_counts(struct profile *p, uint64_t burst, uint64_t often, unsigned block, uint64_t rarely)
 {
@@ -396,6 +457,7 @@ int main(void)
         cmocka_unit_test(vdso),
         cmocka_unit_test(types_in_a_circle),
         cmocka_unit_test(map_of_a_jit_compiler),
+        cmocka_unit_test(dump_of_a_jit_compiler),
         cmocka_unit_test(rows_for_what_represents_much),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
