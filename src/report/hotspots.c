@@ -387,6 +387,18 @@ static void put_row(FILE *out, const struct analysis_hotspots *h, const struct a
     report_calls_text(out, h, row);
 }
 
+/* Least share of the misses in code of JIT compilers that is worth a hint at how it gets names. */
+#define UNNAMED_SHARE 0.05
+
+static double unnamed_share(const struct analysis_hotspots *h)
+{
+    double share = 0;
+    for (size_t i = 0; i < h->n; i++)
+        if (h->rows[i].image && strcmp(h->rows[i].image->path, "[jit]") == 0)
+            share += h->rows[i].shares.misses_share;
+    return share;
+}
+
 /* What the reader should know of the table. */
 static void put_notes(FILE *out, const struct analysis_hotspots *h)
 {
@@ -417,6 +429,11 @@ static void put_notes(FILE *out, const struct analysis_hotspots *h)
         fputs("\nNote: only bursts of this phase are counted. In its part that was recorded completely, code "
               "is not\n"
               "counted by phase.\n",
+              out);
+    if (unnamed_share(h) >= UNNAMED_SHARE)
+        fputs("\nNote: [jit] is code made at run time, whose compiler has left no names: see 'node "
+              "--perf-basic-prof',\n"
+              "'java -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit' and the like.\n",
               out);
     if (h->own_malloc)
         fputs("\nNote: a program has its own malloc, whose blocks are not known.\n", out);

@@ -37,6 +37,7 @@ def test_named(built, record, cachegram, mode):
         assert float(far["miss_share"]) > 0.95 and float(far["miss_ratio"]) > (0.9 if mode != "burst" else 0.4)
         assert float(near["miss_ratio"]) < 0.05 and float(near["refs_share"]) > 0.1
         assert "removed again" not in rows
+        assert b"[jit]" not in run([cachegram, "hotspots", "--size", "1M", db]).out
         # Another machine has no map: the names are in the profile.
         written.unlink()
         assert hotspots(cachegram, db)[0]["function"] == "walk_far /src/app.js:12"
@@ -51,7 +52,7 @@ def test_kept_apart_without_names(built, record, cachegram):
     assert len(rows) == 2 and len({row["offset"] for row in rows}) == 2
     assert sorted(round(float(row["miss_ratio"])) for row in rows) == [0, 1]
     text = run([cachegram, "hotspots", "--size", "1M", db]).out.decode()
-    assert "  [jit]" in text and "[[jit]]" not in text
+    assert "  [jit]" in text and "[[jit]]" not in text and "Note: [jit] is code made at run time" in text
 
 
 @pytest.mark.parametrize("way", ["--perf-basic-prof", "--perf-prof"])
