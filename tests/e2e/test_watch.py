@@ -356,3 +356,10 @@ def test_what_is_never_touched_again(built, cachegram, record):
     reported = outcomes(db)
     assert reported.get("reused", 0) == 0 and reported["dangling"] > 4, reported
     assert min(curve(cachegram, db)) > 0.9
+
+
+@pytest.mark.parametrize("how", [[], ["directly"]])
+def test_memory_of_another_process(built, record, how):
+    """MPI libraries copy large messages out of the sender's memory, whose pages may be protected."""
+    native, _ = same(record, [built / "other_memory", *how])
+    assert native.out == b"failed 0, bad 0, odd 0\nstatus 0\n"

@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
+#include <sys/uio.h>
 #include "agent/code/code.h"
 #include "agent/divert/divert.h"
 #include "agent/memory.h"
@@ -229,6 +230,22 @@ EXPORT long ptrace(enum __ptrace_request request, ...)
     return next.ptrace ? next.ptrace(request, pid, address, data) : errno_of(-ENOSYS);
 }
 
+EXPORT ssize_t process_vm_readv(pid_t pid, const struct iovec *local, unsigned long locals,
+                                const struct iovec *remote, unsigned long remotes, unsigned long flags)
+{
+    return errno_of(other_memory_call(
+        make_call, SYS_process_vm_readv,
+        (long[6]){pid, (long)local, (long)locals, (long)remote, (long)remotes, (long)flags}));
+}
+
+EXPORT ssize_t process_vm_writev(pid_t pid, const struct iovec *local, unsigned long locals,
+                                 const struct iovec *remote, unsigned long remotes, unsigned long flags)
+{
+    return errno_of(other_memory_call(
+        make_call, SYS_process_vm_writev,
+        (long[6]){pid, (long)local, (long)locals, (long)remote, (long)remotes, (long)flags}));
+}
+
 EXPORT long syscall(long number64, ...)
 {
     int number = (int)number64; /* the kernel ignores the upper half */
@@ -259,7 +276,9 @@ EXPORT long syscall(long number64, ...)
                                        number == SYS_execve ? AT_FDCWD : (int)b, 0});
         *at = (long)envp;
     }
-    result = make_call(number, args);
+    result = number == SYS_process_vm_readv || number == SYS_process_vm_writev
+                 ? other_memory_call(make_call, number, args)
+                 : make_call(number, args);
     if (filters && !sys_failed(result))
         agent_filter_installed();
     if (executes)

@@ -36,6 +36,10 @@ void threads_find_next(void);
 void heap_find_next(void);
 void heap_init(void);
 void heap_forked(int followed);
+/* Makes a system call for the target. */
+typedef long (*call_maker)(long number, const long *a);
+/* process_vm_readv or process_vm_writev, as if no page of another profiled process were protected. */
+long other_memory_call(call_maker make, long number, const long *a);
 /* Replaces envp with a copy on the caller's stack, if the program must run without the agent. */
 #define EXEC_FILTER_ENVIRONMENT(envp, ...)                                                                 \
     do {                                                                                                   \

@@ -18,7 +18,7 @@ static struct {
 } opened[MAX_OPEN];
 static unsigned forking; /* threads between files_fork_begins and files_fork_ends */
 
-long own_open(const char *path)
+static long open_listed(const char *path, int flags)
 {
     for (int i = 0; i < MAX_OPEN; i++) {
         int expected = 0;
@@ -29,11 +29,21 @@ long own_open(const char *path)
         long fd = -1;
         /* The forking thread may be this one: waiting would deadlock. */
         if (!__atomic_load_n(&forking, __ATOMIC_SEQ_CST))
-            fd = sys3(SYS_open, path, O_RDONLY | O_CLOEXEC, 0);
+            fd = sys3(SYS_open, path, flags | O_CLOEXEC, 0);
         __atomic_store_n(&opened[i].state, sys_failed(fd) ? 0 : (int)fd + 1, __ATOMIC_SEQ_CST);
         return fd;
     }
     return -1;
+}
+
+long own_open(const char *path)
+{
+    return open_listed(path, O_RDONLY);
+}
+
+long own_open_to_write(const char *path)
+{
+    return open_listed(path, O_RDWR);
 }
 
 /* Closes it, or leaves that to files_fork_ends. */

@@ -15,6 +15,7 @@
 /* Opens a file for reading; the string must stay valid until own_close. A descriptor, or negative: it may
  * fail at any time. */
 long own_open(const char *path);
+long own_open_to_write(const char *path); /* and for reading */
 void own_close(long fd);
 
 /* The name of the descriptor's file, as the kernel writes it: its length, at most size, or negative. Without
