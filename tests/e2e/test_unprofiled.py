@@ -195,3 +195,30 @@ def test_more_children_than_slots(record, cachegram, tmp_path):
     with sqlite3.connect(f"file:{db}?mode=ro", uri=True) as con:
         late, = con.execute("select count(*) from process where exe like '%/cat'").fetchone()
     assert 0 < late <= 20 and processes(db) > 256 + 120
+
+
+def test_children_of_unrecorded_ones_are_counted(record):
+    """What is in the profile and what the warning counts are all processes together."""
+    script = """
+import os
+gate, ready = os.pipe(), os.pipe()
+for _ in range(300):
+    if os.fork() == 0:
+        os.close(gate[1])
+        if os.fork() == 0:
+            os._exit(0)
+        os.wait()
+        os.write(ready[1], b"x")
+        os.read(gate[0], 1)
+        os._exit(0)
+for _ in range(300):
+    os.read(ready[0], 1)
+os.close(gate[1])
+for _ in range(300):
+    os.wait()
+print("done")
+"""
+    result, db = record([], ["/usr/bin/python3", "-c", script])
+    assert result.status == 0 and result.out == b"done\n"
+    reported = re.search(rb"(\d+) processes were not recorded", result.summary)
+    assert reported and int(reported[1]) + processes(db) == 1 + 300 + 300, result.summary

@@ -47,6 +47,16 @@ static void describe_process(void)
     __atomic_store_n(&proc->pid, process_id, __ATOMIC_RELEASE);
 }
 
+/* It found no free slot; its children are not recorded either. */
+static int refused;
+
+/* In a child of such a process. */
+static void count_refused(void)
+{
+    if (refused && !session->stop)
+        __atomic_fetch_add(&session->refused_slots, 1, __ATOMIC_SEQ_CST);
+}
+
 /* Claims a slot and maps it. fd: of the session, or -1 in a forked child. */
 static int claim_slot(int fd)
 {
@@ -75,7 +85,8 @@ static int claim_slot(int fd)
         }
         sys2(SYS_munmap, p, session->slot_bytes);
     }
-    __atomic_fetch_add(&session->refused_slots, 1, __ATOMIC_SEQ_CST);
+    refused = 1;
+    count_refused();
     return -WIRE_OFF_SLOTS;
 }
 
@@ -118,6 +129,7 @@ static void forked(void)
     surroundings_forked(threads_made() > 1);
     if (!session)
         return;
+    count_refused();
     uint64_t began_ns = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID);
     if (!agent_gone)
         process_id = (uint32_t)sys0(SYS_getpid);
@@ -185,6 +197,8 @@ extern void *__dso_handle __attribute__((visibility("hidden")));
 static int start(int fd)
 {
     int why = claim_slot(fd);
+    if (refused)
+        __register_atfork(NULL, NULL, count_refused, __dso_handle);
     if (why == 0)
         why = -(int)surroundings_unsupported();
     if (why != 0 || (why = arch_init(&translator_callbacks)) != 0)
