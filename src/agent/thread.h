@@ -154,6 +154,11 @@ struct generated_state {
         uint64_t elements, counted;
     } strings[4];
     uint64_t left[2];
+    /* For blocks that filter lines (translator/x86_64/filter.h): the FS base, a copy of wire_session.filter,
+     * and a source of 0 for crc32. */
+    uint64_t fs_base;
+    uint8_t filter[WIRE_FILTER_CLASSES];
+    uint64_t zero;
 };
 
 /* Tables of generated code, in pages of their own. */

@@ -13,7 +13,7 @@
 
 static int set(struct collect_options *o, const char *name, const char *value)
 {
-    unsigned debug_info = 1;
+    unsigned debug_info = 1, line_filter = 1;
     const struct {
         const char *name;
         unsigned least, most;
@@ -23,6 +23,7 @@ static int set(struct collect_options *o, const char *name, const char *value)
         {"switch-ms", 1, SWITCH_MS_MAX, &o->switch_ms},
         {"count-vector", 15, 31, &o->count_vector},
         {"debug-info", 0, 1, &debug_info},
+        {"line-filter", 0, 1, &line_filter},
     };
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
         char option[64];
@@ -33,6 +34,7 @@ static int set(struct collect_options *o, const char *name, const char *value)
         int status = cli_whole_option("record", option, value, known[i].least, known[i].most, &number);
         if (status == 0)
             *known[i].to = (unsigned)number;
+        o->unfiltered |= !line_filter;
         if (!debug_info)
             symbols_image_no_debug_info();
         return status;

@@ -36,6 +36,7 @@ struct collect_options {
     const char *version;
     int full;            /* every reference; else bursts */
     double lines_rate;   /* full mode: share of the lines for which distances are measured, 0 < rate <= 1 */
+    int unfiltered;      /* tests: the agent does not filter them, only the collector does */
     uint64_t burst_refs; /* burst length */
     uint64_t gap_us;     /* mean CPU time between a thread's bursts; 0: from overhead_percent */
     double overhead_percent; /* budget: additional CPU time, relative to the program's own */

@@ -13,6 +13,7 @@
 #include "collect/clock/trigger.h"
 #include "collect/launch/launch.h"
 #include "collect/launch/process-time.h"
+#include "collect/records/filter.h"
 #include "collect/records/tee.h"
 #include "collect/run-internal.h"
 #include "collect/tunables.h"
@@ -171,6 +172,13 @@ static int begin_session(struct run *r, struct error *err)
     int sites = o->reduce == COLLECT_REDUCE_DISTANCES && o->lines_rate == 1;
     map->heap = o->objects && sites;
     map->stacks = o->call_graph && sites;
+    if (!o->unfiltered && o->full && o->lines_rate < 1 && o->reduce == COLLECT_REDUCE_DISTANCES &&
+        o->trace == NULL && vectors_have_bmi2()) {
+        struct wire_session *ours = &r->session.layout;
+        r->filter_share = filter_choose(ours->filter, o->lines_rate, o->seed);
+        memcpy(map->filter, ours->filter, sizeof(map->filter));
+        map->filters = 1;
+    }
     map->page_ns = o->full ? 0 : page_cost_ns(WIRE_PAGES_TRIED);
     map->count_vector = o->count_vector != 0 ? o->count_vector : vectors_for_counting();
     return 0;
@@ -216,6 +224,8 @@ int run_prepare(struct run *r, struct error *err)
                                             : REDUCE_BURSTS,
                                   o->lines_rate, distances, o->line_bytes, r->start_ns, err)) == NULL)
         return -ENOMEM;
+    if (r->reducer != NULL && r->filter_share > 0)
+        reducer_filter(r->reducer, r->session.layout.filter, r->filter_share);
     if ((r->drain = drain_new(&r->session, r->reducer, r->profile, r->start_ns, err)) == NULL)
         return -ENOMEM;
     if (distances && follows_lines(o) && (status = begin_watching(r, err)) < 0)

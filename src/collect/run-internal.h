@@ -39,6 +39,7 @@ struct run {
     struct drain *drain;
     struct tee *tee;
     struct watches *watches; /* NULL: none */
+    double filter_share;     /* of the lines that the agent's filter lets pass; 0: it does not filter */
     uint64_t start_ns;
     uint64_t recorder_before_ns; /* CPU time of this process that belongs to earlier recordings */
     pid_t command;

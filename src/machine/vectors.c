@@ -7,6 +7,12 @@
 #define STATE_AVX 0x06u
 #define STATE_AVX512 0xe6u
 
+int vectors_have_bmi2(void)
+{
+    unsigned a, b, c, d;
+    return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b & bit_BMI2) != 0;
+}
+
 unsigned vectors_for_counting(void)
 {
     unsigned a, b, c, d, low, high;

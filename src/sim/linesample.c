@@ -2,6 +2,7 @@
 #include "sim/linesample.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "base/random.h"
 
@@ -27,10 +28,13 @@ int linesample_touch(struct linesample *sample, struct stackdist *stack, uint64_
 
     for (size_t done = 0; done < n; done += CHUNK) {
         size_t end = n - done < CHUNK ? n : done + CHUNK, count = 0;
-        for (size_t i = done; i < end; i++) {
-            chosen[count] = lines[i];
-            count += hash(lines[i] ^ mark) < threshold;
-        }
+        if (threshold == LINESAMPLE_ALL)
+            memcpy(chosen, lines + done, (count = end - done) * sizeof(*chosen));
+        else
+            for (size_t i = done; i < end; i++) {
+                chosen[count] = lines[i];
+                count += hash(lines[i] ^ mark) < threshold;
+            }
         if (count == 0)
             continue;
         int status =

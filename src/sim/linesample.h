@@ -27,6 +27,8 @@ struct linesample {
     struct linesample_group groups[LINESAMPLE_GROUPS];
 };
 
+/* All hashes are below it: the lines that are touched are the sample already. */
+#define LINESAMPLE_ALL UINT64_MAX
 /* Upper bound of the hashes in a sample of that rate, 0 < rate < 1. */
 uint64_t linesample_threshold(double rate);
 /*

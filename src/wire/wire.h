@@ -20,6 +20,11 @@
  * bits, an index into the template table; nwords includes the header), then nwords - 1 words, which the
  * block's template explains. See struct wire_ref.
  *
+ * If lines are filtered (wire_session.filters), all headers have WIRE_FILTERED added, and there are two kinds
+ * of records. That of a block with plain references only is a header of one word, followed by the addresses
+ * of those touches whose lines are in the sample (wire_filter_address). All other blocks have the record
+ * above.
+ *
  * All of this is internal: both sides come from one build, and the agent refuses another WIRE_VERSION.
  */
 #ifndef CACHEGRAM_WIRE_H
@@ -43,6 +48,27 @@
 #define WIRE_OWN_SPANS 4160u /* pieces of the agent's memory: one for each thread, and some for all */
 #define WIRE_ID_BITS 20
 #define WIRE_ID_MASK ((1u << WIRE_ID_BITS) - 1)
+
+/*
+ * The filter: full mode on a sample of lines, where the agent leaves out the touches of most lines that are
+ * not in the sample. A line belongs to one of WIRE_FILTER_CLASSES classes by a hash of its low 32 bits, and
+ * the filter lets the lines of some classes pass. The hash is the low 8 bits of what the crc32 instruction
+ * makes of them with a source of four zero bytes.
+ */
+#define WIRE_FILTER_CLASSES 256u
+/* wire_session.filter: an address is 8 bytes, by which a record grows if its class passes. */
+#define WIRE_FILTER_PASSES 8u
+/* Added to headers. A user address never has the highest bit. */
+#define WIRE_FILTERED 0xffffffff80000000u
+#define WIRE_FILTERED_WORDS(header) ((uint32_t)(header) >> WIRE_ID_BITS & 0x7ffu)
+/*
+ * Address of a touch, in a record: bits 0 .. 47. Above that, for the first touch of a group of references
+ * with the same base: the logarithm of that reference's size (3 bits), and how many references of the group
+ * have more than one byte (7 bits). From these follows how many touch two lines. 0: not known, or none does.
+ */
+#define WIRE_FILTER_ADDRESS_BITS 48
+#define WIRE_FILTER_SIZE_BITS 3
+#define WIRE_FILTER_MOST_REFS 127u
 
 /* How references are counted between bursts. */
 enum wire_clock {
@@ -529,8 +555,10 @@ struct wire_session {
     uint32_t line_bytes;       /* of a cache line */
     uint32_t clock;            /* enum wire_clock */
     uint32_t count_vector;     /* the vector register that references are counted in */
-    uint64_t pid_namespace;    /* inode number of the collector's; 0: unknown */
-    uint64_t page_ns;          /* CPU time of a page fault: the mean of WIRE_PAGES_TRIED */
+    uint32_t filters;          /* nonzero: full mode, and the agent filters lines */
+    uint8_t filter[WIRE_FILTER_CLASSES]; /* by class: WIRE_FILTER_PASSES or 0 */
+    uint64_t pid_namespace;              /* inode number of the collector's; 0: unknown */
+    uint64_t page_ns;                    /* CPU time of a page fault: the mean of WIRE_PAGES_TRIED */
     /* Atomic; bit i % 64 of element i / 64: slot i is taken, so a process that looks for a slot skips it, and
      * the collector looks at it. Set after a slot was claimed, before `attached` is incremented; cleared
      * before the slot's state is FREE. */

@@ -141,7 +141,7 @@ def totals(db):
         reported = dict(con.execute("select key, value from run"))
     sums = dict(zip(("loads", "stores", "references", "bursts"), row))
     for key in ("loads", "stores", "references"):
-        if reported.get("mode") == "full" or "full_references" in reported:  # one burst that never ends: no rows, only the run's totals
+        if reported.get("mode") in ("full", "lines") or "full_references" in reported:  # one burst that never ends: no rows, only the run's totals
             sums[key] = int(float(reported[key]))
         elif key in reported:
             assert int(float(reported[key])) == sums[key], f"run.{key} and the sum over bursts differ"

@@ -17,6 +17,7 @@ MOST = 10000
 
 # How they are recorded: options of the command, options of isa_run.
 FULL = (["--mode", "full"], ["--trigger", "0"])
+LINES = (["--mode", "full", "--lines", "1/4"], ["--trigger", "0"])
 # A burst begins before each sequence and ends somewhere in it.
 ENDING = (["--mode", "burst", "--clock", "cputime", "--burst-refs", "1000", "--gap-us", "2000"], ["--trigger", "700"])
 # Bursts begin and end at any place.
@@ -27,7 +28,7 @@ ALWAYS = ["--mode", "burst", "--clock", "count-always", "--gap-us", "10000000"]
 LOW_VECTOR = (["CACHEGRAM_DEBUG=count-vector=15", *ALWAYS], ["--trigger", "0"])
 COUNTED = (ALWAYS, ["--trigger", "0"])
 COUNTED_MADE = (ALWAYS, ["--trigger", "0", "--code", "memory"])
-MODES = {"full": FULL, "ending": ENDING, "often": OFTEN, "made": MADE, "counted": COUNTED,
+MODES = {"full": FULL, "lines": LINES, "ending": ENDING, "often": OFTEN, "made": MADE, "counted": COUNTED,
          "counted made": COUNTED_MADE, "counted 15": LOW_VECTOR}
 
 
@@ -88,13 +89,23 @@ class Cases:
             counters = dict(profile.execute("select name, value from counter"))
         assert counters["disabled"] == 0
         # Was what is compared translated at all? A sequence has some five blocks.
-        if mode in ("full", "made", "counted", "counted made", "counted 15"):
+        if mode in ("full", "lines", "made", "counted", "counted made", "counted 15"):
             assert counters["blocks"] > 2 * self.count, counters
         if mode == "ending":
             assert counters["bursts"] > self.count // 4, counters
         if mode == "often":
             assert counters["bursts"] > 0, counters
         return counters
+
+    def compare_lines(self, like):
+        """After the oracle's run: an agent that filters lines, with a filter that all of them pass, must record each."""
+        self.call(*self.setarch(), self.tool("isa_record"), "--lines", self.agent, self.file, self.path("touched"),
+                  self.tool("isa_run"), "--trigger", 0, *like, self.file, 0, self.count, self.path("full"))
+        figures = last_numbers(self.call(self.tool("isa_compare"), "lines", self.file, self.path("expected"),
+                                         self.path("touched")))
+        faults = last_numbers(self.call(self.tool("isa_compare"), "results", self.file, self.path("native"),
+                                        self.path("native")))["faults"]
+        assert figures["lines"] > 8 * self.count and figures["more"] <= faults, (figures, faults)
 
     def compare_references(self):
         """The references that are recorded must be the oracle's, one by one. Returns the figures."""
@@ -106,6 +117,7 @@ class Cases:
         output = self.call(self.tool("isa_compare"), "refs", self.file, self.path("expected"),
                            self.path("recorded"))
         figures = last_numbers(output)
+        self.compare_lines(like)
         assert figures["same"] > 8 * self.count and figures["stepped"] < figures["same"] // 10, figures
         assert figures["astray"] < self.count // 50, figures
         return figures

@@ -9,9 +9,10 @@ from conftest import TARGETS, build_target, run, totals
 DEBUG_INFO = False
 
 MODES = {"default": ["--allowance", "1s"], "gap": ["--gap-us", "500"], "full": ["--mode", "full"],
+         "lines": ["--mode", "full", "--lines", "1/16"],
          "count": ["--clock", "count-always"], "switch": ["CACHEGRAM_DEBUG=switch-ms=2"]}
 # Between two changes: bursts are few, and one must meet code that was changed since the last.
-CALLS = {"default": 200, "gap": 4000, "full": 200, "count": 200, "switch": 1000}
+CALLS = {"default": 200, "gap": 4000, "full": 200, "lines": 200, "count": 200, "switch": 1000}
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +28,7 @@ def test_changed_code(record, stale, tmp_path, who, mode):
     assert native.status == 0, native.out
     result, db = record(MODES[mode], argv)
     assert (result.status, result.out) == (0, native.out)
-    if mode == "full":
+    if mode in ("full", "lines"):
         calls, loads = map(int, re.search(rb"(\d+) calls, (\d+) loads each", native.out).groups())
         # Run natively, without a profile of it, the code would be right, too.
         assert totals(db)["loads"] > 0.98 * calls * loads

@@ -52,6 +52,7 @@ MODES = {
     "gap": ["--gap-us", "500"],
     "watch": ["--gap-us", "500", "--burst-refs", "30000", "--clock", "cputime", "CACHEGRAM_DEBUG=watch-lines=32"],
     "full": ["--mode", "full"],
+    "lines": ["--mode", "full", "--lines", "1/16"],
     "always": ["--mode", "count", "--allowance", "0"],
     "early": ["--allowance", "60ms"],
     "switch": ["CACHEGRAM_DEBUG=switch-ms=3"],
@@ -249,7 +250,7 @@ class Hunter:
             return f"{died} instead of {truth.status}"
         if got.out != truth.out:
             return "output"
-        if mode == "full" and not self.args.no_references:
+        if mode in ("full", "lines") and not self.args.no_references:
             if isinstance(got.refs, str):
                 return got.refs
             made = sum(int(n) for n in re.findall(rb"^refs (\d+)$", truth.out, re.MULTILINE))

@@ -6,7 +6,11 @@
  * buffers. What a record means is worked out here from wire.h alone, and the collector's decoder must name
  * the same lines in the same order.
  *
- * usage: isa_record AGENT FILE REFS COMMAND...
+ * usage: isa_record [--lines] AGENT FILE REFS COMMAND...
+ *
+ * --lines: the agent filters lines (wire.h), and its filter lets all of them pass. Of each block, what is
+ * written is the lines that it touched: one reference of one byte each, with the address of the block, and
+ * the FS base as its mask.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -239,6 +243,47 @@ static void take(const struct process *p, const struct session *s, uint32_t i)
     }
 }
 
+static void write_line(uint32_t pc, uint64_t line)
+{
+    struct isa_ref r = {.address = line << LINE_SHIFT, .mask = fs_base, .pc = pc, .size = 1, .rw = ISA_LOAD};
+    if (fwrite(&r, sizeof r, 1, out) != 1)
+        die("cannot write the lines");
+    written++;
+}
+
+static void take_filtered(const struct process *p, const struct session *s, uint32_t i)
+{
+    static const struct wire_block *b; /* whose addresses come; it may have begun in the buffer before */
+    const struct wire_desc *d = &p->proc->desc[i];
+    const uint8_t *buffer = (const uint8_t *)p->proc + s->layout.buffer_offset + i * s->layout.buffer_stride;
+    const uint64_t *words = (const uint64_t *)(const void *)buffer;
+    fs_base = d->fs_base;
+    for (uint64_t at = 0, next; at < d->words; at = next) {
+        next = at + 1;
+        if (words[at] >> 63) {
+            uint64_t id = words[at] & WIRE_ID_MASK, nwords = WIRE_FILTERED_WORDS(words[at]);
+            if (words[at] < WIRE_FILTERED || id == 0 || id >= WIRE_MAX_BLOCKS || !p->proc->block_offset[id])
+                continue; /* an address that is none: the sequence faults */
+            b = (const void *)(p->templates + p->proc->block_offset[id]);
+            if (b->nwords != nwords)
+                die("a record of another length than its block's");
+            next = at + nwords;
+        } else if (!b) {
+            die("an address before any block");
+        }
+        uint32_t pc = (uint32_t)(b->pc - header.base);
+        if (b->pc < header.base || b->pc >= header.base + header.code_bytes)
+            continue;
+        if (words[at] >> 63 && b->nwords > 1) {
+            expand(b, words + at, next >= d->words ? d->last_insns : UINT32_MAX);
+            for (size_t k = 0; k < nlines; k++)
+                write_line(pc, lines[k]);
+        } else if (!(words[at] >> 63)) {
+            write_line(pc, (words[at] & ADDRESS_MASK) >> LINE_SHIFT);
+        }
+    }
+}
+
 /* Takes every buffer that is ready, in order; their number. */
 static unsigned drain(const struct process *p, const struct session *s)
 {
@@ -248,7 +293,10 @@ static unsigned drain(const struct process *p, const struct session *s)
         if (__atomic_load_n(&p->proc->buf_state[i], __ATOMIC_ACQUIRE) != WIRE_BUF_READY ||
             p->proc->desc[i].seq != expected)
             continue;
-        take(p, s, i);
+        if (s->map->filters)
+            take_filtered(p, s, i);
+        else
+            take(p, s, i);
         expected++;
         taken++;
         __atomic_store_n(&p->proc->buf_state[i], WIRE_BUF_FREE, __ATOMIC_RELEASE);
@@ -301,8 +349,11 @@ int main(int argc, char **argv)
     char name[64];
     pid_t pid;
     sigset_t mask;
+    int filters = argc > 1 && strcmp(argv[1], "--lines") == 0;
+    argc -= filters;
+    argv += filters;
     if (argc < 5) {
-        fprintf(stderr, "usage: isa_record AGENT FILE REFS COMMAND...\n");
+        fprintf(stderr, "usage: isa_record [--lines] AGENT FILE REFS COMMAND...\n");
         return 2;
     }
     FILE *code = fopen(argv[2], "rbe");
@@ -313,6 +364,9 @@ int main(int argc, char **argv)
     const struct session_setting setting = {.mode = WIRE_MODE_FULL, .gap_us = 1000000, .seed = 1};
     if (!out || session_init(&s, &setting, &err) < 0)
         die(out ? err.text : argv[3]);
+    s.map->line_bytes = 1u << LINE_SHIFT;
+    s.map->filters = (uint32_t)filters;
+    memset(s.map->filter, WIRE_FILTER_PASSES, sizeof s.map->filter);
     snprintf(name, sizeof name, "/proc/%d/fd/%d", getpid(), s.fd);
     sigprocmask(SIG_SETMASK, NULL, &mask);
     if (launch(argv + 4, argv[1], name, &mask, no_signals_to_restore, &pid, &err) < 0)

@@ -62,6 +62,7 @@ void start_buffer(struct thread *t, int index)
     t->burst.start_ns = sys_clock_ns(CLOCK_MONOTONIC);
     t->burst.cpu_start_ns = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID);
     sys2(SYS_arch_prctl, 0x1003 /* ARCH_GET_FS */, &t->burst.fs_base);
+    t->generated.fs_base = t->burst.fs_base;
     t->burst.blocks_before = proc->count.blocks;
     t->burst.heap_start = __atomic_load_n(&proc->heap.head, __ATOMIC_RELAXED);
     t->burst.stack_words = 0;

@@ -182,6 +182,7 @@ void stepped(struct thread *t, ucontext_t *uc)
 int burst_fault(struct thread *t, int sig, siginfo_t *info, ucontext_t *uc)
 {
     uint64_t *record = t->generated.cursor, *end = t->generated.cursor;
+    int filtered = arch_filters_lines(uc);
     switch (arch_fault(t, uc, sig, (uint64_t)info->si_addr, &record, &end)) {
     case FAULT_LEAVE:
         burst_leave(t, uc);
@@ -194,13 +195,20 @@ int burst_fault(struct thread *t, int sig, siginfo_t *info, ucontext_t *uc)
         if (t->burst.full && agent_records_all() && !session->stop && !agent_off && !burst_forbidden()) {
             uint64_t pending = 0;
             sys2(SYS_rt_sigpending, &pending, sizeof pending);
+            int must_leave = (pending & ~t->generated.app_mask & ~FAULT_SIGNALS) || t->signals.held_signals;
+            if (filtered && must_leave) {
+                uint32_t insns = arch_restore(t, uc);
+                set_mask_of(uc, t->generated.app_mask);
+                burst_end(t, WIRE_END_SIGNAL, 0, record, insns);
+                return 0;
+            }
             size_t words = (size_t)(end - record);
             uint64_t partial[BLOCK_WORDS + 8];
             memcpy(partial, record, words * sizeof *partial);
             if (burst_next_buffer(t, record) == 0) {
                 memcpy(t->burst.buffer_start, partial, words * sizeof *partial);
                 arch_moved_buffer(uc, t->burst.buffer_start);
-                if (!(pending & ~t->generated.app_mask & ~FAULT_SIGNALS) && !t->signals.held_signals)
+                if (!must_leave)
                     return 0;
                 /* Leave, so that the pending signal is delivered; the burst goes on after it. */
                 uint32_t insns = arch_restore(t, uc);
@@ -219,7 +227,7 @@ int burst_fault(struct thread *t, int sig, siginfo_t *info, ucontext_t *uc)
             uint32_t insns = arch_restore(t, uc);
             set_mask_of(uc, t->generated.app_mask);
             /* If nothing of the record that did not fit was written, the one before is the last. */
-            burst_end(t, WIRE_END_FULL, 0, end, end > record ? insns : UINT32_MAX);
+            burst_end(t, WIRE_END_FULL, 0, end, filtered || end > record ? insns : UINT32_MAX);
         }
         return 0;
     case FAULT_STALE:
@@ -240,7 +248,7 @@ int burst_fault(struct thread *t, int sig, siginfo_t *info, ucontext_t *uc)
     case FAULT_TARGET: {
         uint64_t at = arch_pc(uc);
         uint32_t insns = arch_restore(t, uc);
-        if (!t->translation.counts) /* counting writes no records */
+        if (!t->translation.counts && !filtered) /* then there is no unfinished record */
             insns += (uint32_t)arch_record_partial(uc, record, insns);
         set_mask_of(uc, t->generated.app_mask);
         if ((uint64_t)info->si_addr == at) /* si_addr of SIGFPE and SIGILL is the instruction */

@@ -126,6 +126,9 @@ uint64_t arch_count_blocks(const struct thread *t, const ucontext_t *uc);
 enum arch_fault { FAULT_UNKNOWN, FAULT_LEAVE, FAULT_FULL, FAULT_TARGET, FAULT_CODE, FAULT_STALE };
 enum arch_fault arch_fault(struct thread *t, ucontext_t *uc, int sig, uint64_t address, uint64_t **record,
                            uint64_t **end);
+/* Whether the thread is in a block that filters lines, after its header was written. What such a block has
+ * recorded so far is complete: *record and *end of arch_fault are the end of it. */
+int arch_filters_lines(const ucontext_t *uc);
 /* Continues with another buffer. */
 void arch_moved_buffer(ucontext_t *uc, uint64_t *record);
 /* After FAULT_STALE. 1: the context is in a new translation. 0: there is none; the context is the target's,

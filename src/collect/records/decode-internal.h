@@ -4,6 +4,7 @@
 #define CACHEGRAM_DECODE_INTERNAL_H
 
 #include "collect/records/decode.h"
+#include "collect/records/filter.h"
 
 /* Line ids gathered before the sink is called: enough that the call costs nothing, and few enough that they
  * stay in the second-level cache together with the buffer that is being read. */
@@ -75,7 +76,10 @@ struct decoder {
     /* Blocks with this id or a higher one were never seen, and their table entries never written. Atomic: of
      * blocks that were seen, another thread may ask (decoder_site_code) while buffers are decoded. */
     uint32_t ids;
-    struct group *first; /* by id: the block's first group; NULL if the CPU lacks AVX-512 */
+    struct group *first;         /* by id: the block's first group; NULL if the CPU lacks AVX-512 */
+    const struct filter *filter; /* NULL: none */
+    uint64_t *sums;              /* with a filter, by id (decode-filtered.c) */
+    int all_lines;               /* with a filter: the batch has lines that do not pass */
     uint64_t *batch;
     uint32_t *batch_sites; /* of each line, if sites are counted */
     size_t used;
@@ -112,6 +116,19 @@ static inline void note_turn(struct decoder *d, const struct block *b, const uin
     if (d->nturns < BATCH_ROOM)
         d->turns[d->nturns++] = (struct decode_turn){at, slot & ADDRESS_MASK, b->returns, b->module};
 }
+
+/* Checks and copies the template of block `id`. NULL: out of memory. */
+struct block *decode_compile(struct decoder *d, uint32_t id);
+/* Gives what is in the batch to the sink. 0, or its result. */
+int decode_flush(struct decoder *d);
+/*
+ * Decodes one record reference by reference, of any kind: those of instructions below `insns`. Only `have`
+ * words of it exist. 0, or the sink's result.
+ */
+int decode_record(struct decoder *d, const struct block *b, const uint64_t *record, uint32_t have,
+                  uint32_t insns, uint64_t fs_base);
+/* decode_buffer of an agent that filters lines. */
+int decode_filtered(struct decoder *d, const struct wire_desc *desc, const uint64_t *words, uint64_t n);
 
 /* Whether this machine runs decode_groups. */
 int decode_has_avx512(void);

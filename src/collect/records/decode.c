@@ -25,6 +25,7 @@
 #define BLOCKS_BYTES (WIRE_MAX_BLOCKS * sizeof(struct block *))
 #define LAST_REFERENCE ((1u << DECODE_SITE_BITS) - 1)
 #define FIRST_BYTES (WIRE_MAX_BLOCKS * sizeof(struct group))
+#define SUMS_BYTES (((size_t)WIRE_ID_MASK + 1) * sizeof(uint64_t)) /* any id, before it is checked */
 
 struct decoder *decoder_new(unsigned line_bytes, const struct decode_source *source, struct error *err)
 {
@@ -65,6 +66,7 @@ void decoder_free(struct decoder *d)
         }
     pages_sparse_free(d->blocks, BLOCKS_BYTES);
     pages_sparse_free(d->first, FIRST_BYTES);
+    pages_sparse_free(d->sums, SUMS_BYTES);
     free(d->batch);
     free(d->batch_sites);
     free(d->turns);
@@ -79,6 +81,14 @@ int decoder_strings(struct decoder *d, enum decode_strings how)
         return -ENOMEM;
     d->strings = how;
     return 0;
+}
+
+int decoder_filter(struct decoder *d, const struct filter *filter)
+{
+    pages_sparse_free(d->first, FIRST_BYTES);
+    d->first = NULL;
+    d->filter = filter;
+    return (d->sums = pages_sparse_new(SUMS_BYTES)) != NULL ? 0 : -ENOMEM;
 }
 
 const struct stackdist_repeat *decoder_repeats(const struct decoder *d, size_t *n)
@@ -175,8 +185,7 @@ static int has_turn(const struct wire_block *head, const struct wire_ref *refs)
            last->rw == (head->ends == WIRE_BLOCK_CALL ? WIRE_STORE : WIRE_LOAD);
 }
 
-/* Checks and copies the template of block `id`. NULL: out of memory. */
-static struct block *compile(struct decoder *d, uint32_t id)
+struct block *decode_compile(struct decoder *d, uint32_t id)
 {
     struct wire_block head = {0};
     const uint8_t *at = NULL;
@@ -243,13 +252,26 @@ static struct block *compile(struct decoder *d, uint32_t id)
     return b;
 }
 
-static int flush(struct decoder *d)
+/* Removes lines that the filter does not let pass. Returns how many are left. */
+static size_t keep_passing(const struct filter *f, uint64_t *lines, size_t n)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < n; i++) {
+        lines[kept] = lines[i];
+        kept += (size_t)filter_passes(f, lines[i]);
+    }
+    return kept;
+}
+
+int decode_flush(struct decoder *d)
 {
     size_t n = d->used;
     int status = 0;
     d->used = 0;
     if (n > 0 && d->sink != NULL) {
         d->counts->touches += n + d->repeated;
+        if (d->all_lines)
+            n = keep_passing(d->filter, d->batch, n);
         status = d->sink(d->ctx, d->batch, n);
     }
     d->nturns = d->nrepeats = 0;
@@ -323,7 +345,7 @@ static uint64_t put_string_lines(struct decoder *d, struct string_operand operan
     uint64_t i = 0;
     while (i < elements) {
         uint64_t go = elements - i;
-        if (d->used >= BATCH_LINES && (*status = flush(d)) < 0)
+        if (d->used >= BATCH_LINES && (*status = decode_flush(d)) < 0)
             break;
         for (unsigned k = 0; k < 2; k++)
             if (operands[k].used) {
@@ -373,7 +395,7 @@ static uint64_t put_elements(struct decoder *d, struct string_operand operands[2
 {
     uint64_t i = 0, go = 1;
     for (; i < elements; i += go) {
-        if (d->used >= BATCH_LINES && (*status = flush(d)) < 0)
+        if (d->used >= BATCH_LINES && (*status = decode_flush(d)) < 0)
             break;
         if (d->strings == DECODE_STRINGS_REPEAT)
             go = put_repeats(d, operands, elements - i, step, bytes);
@@ -453,12 +475,8 @@ static void note_touches(struct decoder *d, uint64_t touches)
         d->noted->more(d->noted->ctx, d->site, touches);
 }
 
-/*
- * Decodes one record reference by reference, of any kind: those of instructions below `insns`. Only `have`
- * words of it exist.
- */
-static int put_record(struct decoder *d, const struct block *b, const uint64_t *record, uint32_t have,
-                      uint32_t insns, uint64_t fs_base)
+int decode_record(struct decoder *d, const struct block *b, const uint64_t *record, uint32_t have,
+                  uint32_t insns, uint64_t fs_base)
 {
     uint64_t id = b->header & WIRE_ID_MASK;
     uint32_t next = 0;
@@ -475,7 +493,7 @@ static int put_record(struct decoder *d, const struct block *b, const uint64_t *
             return 0;
         }
         if (d->used >= BATCH_LINES) {
-            int status = flush(d);
+            int status = decode_flush(d);
             if (status < 0)
                 return status;
         }
@@ -587,6 +605,10 @@ int decode_buffer(struct decoder *d, const struct wire_desc *desc, const uint64_
     d->nturns = d->nrepeats = 0;
     d->repeated = 0;
     d->noted = sink != NULL ? d->sites : NULL;
+    if (d->filter != NULL) {
+        status = decode_filtered(d, desc, words, n);
+        n = 0;
+    }
     for (uint64_t at = 0; at < n && status >= 0;) {
         if (d->first != NULL && sink != NULL && (at = decode_groups(d, words, at, n, desc->fs_base)) >= n)
             break;
@@ -598,7 +620,7 @@ int decode_buffer(struct decoder *d, const struct wire_desc *desc, const uint64_
             break;
         }
         struct block *b = d->blocks[id];
-        if (b == NULL && (b = compile(d, (uint32_t)id)) == NULL) {
+        if (b == NULL && (b = decode_compile(d, (uint32_t)id)) == NULL) {
             status = -ENOMEM;
             break;
         }
@@ -614,22 +636,22 @@ int decode_buffer(struct decoder *d, const struct wire_desc *desc, const uint64_
             uint32_t insns = desc->last_insns < b->ninsns ? desc->last_insns : b->ninsns;
             counts->instructions += insns;
             uint32_t limit = desc->last_insns;
-            status = put_record(d, b, record, (uint32_t)(n - at), limit, desc->fs_base);
+            status = decode_record(d, b, record, (uint32_t)(n - at), limit, desc->fs_base);
             break;
         }
         if (d->used >= BATCH_LINES)
-            status = flush(d);
+            status = decode_flush(d);
         counts->instructions += b->ninsns;
         if (__builtin_expect(b->special, 0)) {
             if (status >= 0)
-                status = put_record(d, b, record, b->nwords, UINT32_MAX, desc->fs_base);
+                status = decode_record(d, b, record, b->nwords, UINT32_MAX, desc->fs_base);
         } else {
             if (d->noted != NULL && 2 * b->nrefs <= LAST_REFERENCE) {
                 note_execution(d->noted, id);
                 put_plain_sites(d, b, record, base);
             } else if (d->noted != NULL && status >= 0) {
                 uint64_t loads = counts->loads, stores = counts->stores;
-                status = put_record(d, b, record, b->nwords, UINT32_MAX, desc->fs_base);
+                status = decode_record(d, b, record, b->nwords, UINT32_MAX, desc->fs_base);
                 counts->loads = loads;
                 counts->stores = stores;
             } else if (sink != NULL) {
@@ -642,8 +664,8 @@ int decode_buffer(struct decoder *d, const struct wire_desc *desc, const uint64_
             note_turn(d, b, record, desc->fs_base, d->used);
         at += nwords;
     }
-    if (status >= 0)
-        status = flush(d);
+    if (status >= 0 && d->used > 0)
+        status = decode_flush(d);
     counts->references += counts->loads + counts->stores - loads_and_stores;
     counts->steps += counts->loads + counts->stores - loads_and_stores;
     return status < 0 ? status : 0;

@@ -71,6 +71,11 @@ enum decode_strings {
 };
 /* From now on; at first DECODE_STRINGS_ALL. 0 or -ENOMEM. */
 int decoder_strings(struct decoder *d, enum decode_strings how);
+struct filter;
+/* The agent filters lines, and only lines that pass reach the sink; decode_counts.touches are all of them,
+ * those that touch two lines estimated. To be called before the first buffer is decoded. Not owned. 0 or
+ * -ENOMEM. */
+int decoder_filter(struct decoder *d, const struct filter *filter);
 /* To be called in the sink, with DECODE_STRINGS_REPEAT: touches that are not among the batch's lines. */
 const struct stackdist_repeat *decoder_repeats(const struct decoder *d, size_t *n);
 

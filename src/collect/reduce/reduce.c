@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/array.h"
+#include "collect/records/filter.h"
 #include "collect/reduce/reduce.h"
 #include "collect/tunables.h"
 #include "profile/sites.h"
@@ -14,8 +15,10 @@ struct reducer {
     int finishing; /* nothing more will be stored */
     int news;      /* in `hist`, since it was stored */
     int distances;
-    double lines_rate; /* full mode: share of the lines whose distances are measured */
-    uint64_t threshold;
+    double lines_rate;  /* full mode: share of the lines whose distances are measured */
+    uint64_t threshold; /* of the hash of lines that pass the filter, if there is one */
+    int filters;
+    struct filter filter;
     struct linesample *sample; /* NULL: all lines */
     unsigned line_bytes;
     uint64_t start_ns;
@@ -94,6 +97,13 @@ struct reducer *reducer_new(enum reduce_mode mode, double lines_rate, int distan
     return r;
 }
 
+void reducer_filter(struct reducer *r, const uint8_t passes[WIRE_FILTER_CLASSES], double share)
+{
+    filter_init(&r->filter, passes);
+    r->filters = 1;
+    r->threshold = r->lines_rate < share ? linesample_threshold(r->lines_rate / share) : LINESAMPLE_ALL;
+}
+
 void reducer_free(struct reducer *r)
 {
     if (r == NULL)
@@ -144,6 +154,10 @@ int reduce_process_init(struct reducer *r, struct reduce_process *process, const
     process->decoder = decoder_new(r->line_bytes, source, err);
     if (process->decoder == NULL)
         return -ENOMEM;
+    if (r->filters && decoder_filter(process->decoder, &r->filter) < 0) {
+        process_free(process);
+        return error_set(err, -ENOMEM, "out of memory for the decoder of a process");
+    }
     if ((process->clock = refclock_new()) == NULL) {
         process_free(process);
         return error_set(err, -ENOMEM, "out of memory for the clock of a process");

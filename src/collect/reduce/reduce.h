@@ -86,6 +86,8 @@ enum reduce_mode {
  */
 struct reducer *reducer_new(enum reduce_mode mode, double lines_rate, int distances, unsigned line_bytes,
                             uint64_t start_ns, struct error *err);
+/* The agent filters lines by these classes, a share of all; before there are processes (records/filter.h). */
+void reducer_filter(struct reducer *r, const uint8_t passes[WIRE_FILTER_CLASSES], double share);
 void reducer_free(struct reducer *r);
 /* modules, nmodules: of the process, as the agent reports them; they must remain valid. NULL: none are known.
  */

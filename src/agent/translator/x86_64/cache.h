@@ -50,6 +50,7 @@ struct block {
     uint16_t counts;        /* nonzero: a counting block */
     uint16_t refs;          /* references that it adds at each execution */
     uint16_t stops;         /* nonzero: after the check it stops if requested (count.h) */
+    uint16_t filtered;      /* the block filters lines: offset after its header is written; else 0 */
 };
 
 enum exit_kind {

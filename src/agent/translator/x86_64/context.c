@@ -71,8 +71,15 @@ enum arch_fault arch_fault(struct thread *t, ucontext_t *uc, int sig, uint64_t a
     }
     if (rip < (uint64_t)b->code + b->check_end)
         return FAULT_CODE;
-    *end = *record + (**record >> WIRE_ID_BITS); /* the header is written first, so it is there */
+    if (!b->filtered) /* the header is written first, so it is there */
+        *end = *record + WIRE_FILTERED_WORDS(**record);
     return FAULT_TARGET;
+}
+
+int arch_filters_lines(const ucontext_t *uc)
+{
+    const struct block *b = cache_find_code(arch_pc(uc));
+    return b && b->filtered && arch_pc(uc) >= (uint64_t)b->code + b->filtered;
 }
 
 void arch_moved_buffer(ucontext_t *uc, uint64_t *record)

@@ -4,6 +4,7 @@
  */
 #include <cpuid.h>
 #include <sys/auxv.h>
+#include "agent/sys/session.h"
 #include "agent/sys/sys.h"
 #include "agent/thread.h"
 #include "agent/translator/translator.h"
@@ -58,6 +59,7 @@ int arch_gs_in_use(void)
 void arch_thread_init(struct thread *t)
 {
     t->generated.dispatch = (void *)(uintptr_t)dispatch_entry;
+    __builtin_memcpy(t->generated.filter, session->filter, sizeof t->generated.filter);
 }
 
 void arch_enter(struct thread *t)

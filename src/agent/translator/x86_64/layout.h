@@ -24,6 +24,9 @@
 #define T_VECTOR 256
 #define T_STRINGS 320
 #define T_LEFT 384
+#define T_FS_BASE 400
+#define T_FILTER 408
+#define T_ZERO 664
 #define T_STEPS 4096
 #define T_STOP 8192
 #define T_TARGETS 12288
@@ -61,6 +64,9 @@ AT(generated.goal, T_GOAL);
 AT(generated.vector, T_VECTOR);
 AT(generated.strings, T_STRINGS);
 AT(generated.left, T_LEFT);
+AT(generated.fs_base, T_FS_BASE);
+AT(generated.filter, T_FILTER);
+AT(generated.zero, T_ZERO);
 AT(tables.steps, T_STEPS);
 AT(tables.stop, T_STOP);
 AT(tables.targets, T_TARGETS);

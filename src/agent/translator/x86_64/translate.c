@@ -9,6 +9,7 @@
 #include "agent/translator/x86_64/cache.h"
 #include "agent/translator/x86_64/check.h"
 #include "agent/translator/x86_64/count.h"
+#include "agent/translator/x86_64/filter.h"
 #include "agent/translator/x86_64/source.h"
 #include "agent/translator/x86_64/template.h"
 #include "agent/translator/x86_64/translate.h"
@@ -434,7 +435,12 @@ static struct block *make(struct thread *t, uint64_t pc, int hint_scratch, int h
         header = cache_out.at - 4;
     }
     int is_agent_code = region_is_agent(pc);
-    template_init(&template, &cache_out, scratch, cursor);
+    if (records && session->filters && filter_plan(&template, insns, is_agent_code ? 0 : n, pc)) {
+        b->filtered = (uint16_t)(cache_out.at - b->code);
+        emit_lea(&cache_out, cursor, cursor, 8);
+    } else {
+        template_init(&template, &cache_out, scratch, cursor);
+    }
     nplaces = add_place(nplaces, b, pc, 0);
     uint64_t next = pc;
     enum wire_block_end ends = WIRE_BLOCK_OTHER;
@@ -442,12 +448,14 @@ static struct block *make(struct thread *t, uint64_t pc, int hint_scratch, int h
         const struct insn *d = &insns[i];
         nplaces = add_place(nplaces, b, d->pc, i);
         int is_agent_return = is_agent_code && d->class == INSN_RETURN;
-        if (is_agent_return)
+        if (b->filtered)
+            filter_emit(&cache_out, i, scratch, cursor);
+        else if (is_agent_return)
             template_record_return(&template);
         else if (!insn_is_native(d) && !is_agent_code)
             template_record(&template, d, i, (uint32_t)(d->pc - pc));
         if (d == end) {
-            emit_terminator(d, i, scratch, cursor, records, 8 * template.slots);
+            emit_terminator(d, i, scratch, cursor, records, b->filtered ? 0 : 8 * template.slots);
             count += !insn_is_native(d);
             if (!is_agent_code || is_agent_return) /* the stores of its calls are not recorded */
                 ends = block_end(d);
@@ -464,10 +472,11 @@ static struct block *make(struct thread *t, uint64_t pc, int hint_scratch, int h
             if (!is_agent_code)
                 template_record_after(&template);
         }
-        template_follow(&template, d);
+        if (!b->filtered)
+            template_follow(&template, d);
         if (i + 1 == n || (template_full(&template) && i + 1 < n)) {
             nplaces = add_place(nplaces, b, next, i + 1);
-            emit_advance(cursor, 8 * template.slots);
+            emit_advance(cursor, b->filtered ? 0 : 8 * template.slots);
             uint8_t *jump = emit_jump(&cache_out);
             emit_link(jump, next, scratch, cursor);
             break;
@@ -480,6 +489,7 @@ static struct block *make(struct thread *t, uint64_t pc, int hint_scratch, int h
     }
     if (header) {
         uint32_t word = id | (uint32_t) template.slots << WIRE_ID_BITS;
+        word |= session->filters ? (uint32_t)WIRE_FILTERED : 0;
         __builtin_memcpy(header, &word, 4);
     }
     count_add(&proc->count.insns, count);
