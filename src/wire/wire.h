@@ -62,13 +62,13 @@
 #define WIRE_FILTERED 0xffffffff80000000u
 #define WIRE_FILTERED_WORDS(header) ((uint32_t)(header) >> WIRE_ID_BITS & 0x7ffu)
 /*
- * Address of a touch, in a record: bits 0 .. 47. Above that, for the first touch of a group of references
- * with the same base: the logarithm of that reference's size (3 bits), and how many references of the group
- * have more than one byte (7 bits). From these follows how many touch two lines. 0: not known, or none does.
+ * Address of a touch, in a record: bits 0 .. 47. Above that, of the first touch of a group of references that
+ * differ by constants: the number of the group, from 1. The references of that group have it in
+ * wire_ref.slot2, and their distance from the address in `disp`: so the collector sees how many of them touch
+ * two lines. 0: none does.
  */
 #define WIRE_FILTER_ADDRESS_BITS 48
-#define WIRE_FILTER_SIZE_BITS 3
-#define WIRE_FILTER_MOST_REFS 127u
+#define WIRE_FILTER_GROUPS 127u
 
 /* How references are counted between bursts. */
 enum wire_clock {

@@ -161,24 +161,29 @@ static void test_whole_records(void **state)
     assert_int_equal(t->nlines, at);
 }
 
-/* Of a quarter of the lines, a tagged touch of two lines counts four times for each reference of its group.
- */
+/* A quarter of the lines is in the sample, and one group in seven is examined. */
 static void test_references_to_two_lines(void **state)
 {
     struct test *t = *state;
-    const struct {
-        uint64_t offset, size_log, refs, two;
-    } cases[] = {{56, 3, 5, 0}, {57, 3, 5, 5}, {48, 4, 1, 0}, {49, 4, 1, 1}, {0, 6, 9, 0}, {1, 6, 9, 9}};
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        uint64_t tag = cases[i].size_log | cases[i].refs << WIRE_FILTER_SIZE_BITS;
+    struct wire_ref *r = t->block[8]->refs;
+    for (uint8_t i = 0; i < 9; i++)
+        r[i].slot2 = i < 3 ? 5 : 6;
+    r[0].disp = 0, r[0].size = 1;
+    r[1].disp = 8, r[1].size = 8;
+    r[2].disp = 16, r[2].size = 16; /* read and written */
+    for (uint64_t offset = 0; offset < LINE; offset++) {
+        uint64_t two = (offset + 8) % LINE + 8 > LINE ? 1 : 0;
+        two += (offset + 16) % LINE + 16 > LINE ? 2 : 0;
         t->n = 0;
-        put_header(t, 8);
-        t->words[t->n++] = (1000 * LINE + cases[i].offset) | tag << WIRE_FILTER_ADDRESS_BITS;
+        for (int times = 0; times < 7; times++) {
+            put_header(t, 8);
+            t->words[t->n++] = (1000 * LINE + offset) | UINT64_C(5) << WIRE_FILTER_ADDRESS_BITS;
+        }
         decode(t, UINT32_MAX);
-        assert_int_equal(t->nlines, 1);
-        assert_int_equal(t->lines[0], 1000);
-        assert_int_equal(t->counts.references, 12);
-        assert_int_equal(t->counts.touches, 12 + 4 * cases[i].two);
+        assert_int_equal(t->nlines, 7);
+        assert_int_equal(t->lines[6], 1000);
+        assert_int_equal(t->counts.references, 7 * 12);
+        assert_int_equal(t->counts.touches, 7 * 12 + 4 * 7 * two);
     }
 }
 

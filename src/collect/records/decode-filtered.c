@@ -13,6 +13,9 @@
 #define SUM_MASK ((UINT64_C(1) << SUM_BITS) - 1)
 #define SUM_KNOWN (UINT64_C(1) << 63) /* the block was checked, and has a header only; else the sum is 0 */
 
+/* Only one group in so many is examined for references that touch two lines. */
+#define GROUPS_EVERY 7u
+
 static uint64_t sum_of(const struct block *b)
 {
     return SUM_KNOWN | (uint64_t)b->ninsns << 2 * SUM_BITS | (uint64_t)b->stores << SUM_BITS | b->loads;
@@ -22,25 +25,33 @@ static uint64_t sum_of(const struct block *b)
 struct decoded {
     uint64_t at;     /* the next word */
     uint64_t last;   /* block of the last header of one word; 0: none, or a record came after it */
-    uint64_t two;    /* sum of the references that touch two lines, among those of tagged addresses */
+    uint64_t two;    /* references that touch two lines, of groups in the sample */
     uint64_t sample; /* addresses */
     uint64_t references;
 };
 
-/* From words to lines, in place. Returns how many references touched two lines: those of which a tag says the
- * size, and as many others of its group as it says. */
-static uint64_t take_addresses(const struct decoder *d, uint64_t *words, size_t n)
+/* How many references of a group touch two lines, if its first touch is at that address. */
+static uint64_t touching_two(const struct decoder *d, const struct block *b, uint64_t group, uint64_t address)
 {
-    uint64_t line = d->line_bytes, two = 0;
-    unsigned shift = d->line_shift;
-    for (size_t i = 0; i < n; i++) {
-        uint64_t w = words[i], tag = w >> WIRE_FILTER_ADDRESS_BITS;
-        uint64_t size = UINT64_C(1) << (tag & ((1u << WIRE_FILTER_SIZE_BITS) - 1));
-        uint64_t crosses = (w & (line - 1)) + size > line;
-        two += tag >> WIRE_FILTER_SIZE_BITS & WIRE_FILTER_MOST_REFS & -crosses;
-        words[i] = (w & ADDRESS_MASK) >> shift;
+    uint64_t two = 0, line = d->line_bytes;
+    for (uint32_t i = 0; i < b->nrefs; i++) {
+        const struct wire_ref *r = &b->refs[i];
+        uint64_t times = 1u + (unsigned)is_twice(r), at = address + (uint64_t)r->disp;
+        two += r->slot2 == group && (at & (line - 1)) + r->size > line ? times : 0;
     }
     return two;
+}
+
+/* From words to lines, in place. blocks: of each, or 0. Adds to o->two. */
+static void take_addresses(struct decoder *d, uint64_t *words, const uint32_t *blocks, size_t n,
+                           struct decoded *o)
+{
+    for (size_t i = 0; i < n; i++) {
+        uint64_t group = words[i] >> WIRE_FILTER_ADDRESS_BITS, address = words[i] & ADDRESS_MASK;
+        if (group != 0 && blocks[i] != 0 && d->groups++ % GROUPS_EVERY == 0)
+            o->two += GROUPS_EVERY * touching_two(d, d->blocks[blocks[i]], group, address);
+        words[i] = address >> d->line_shift;
+    }
 }
 
 /* Headers of known blocks and addresses, until another word or `end`. */
@@ -48,16 +59,19 @@ static void take_words(struct decoder *d, const uint64_t *words, uint64_t end, s
 {
     const uint64_t *sums = d->sums;
     uint64_t *const batch = d->batch + d->used, *out = batch;
-    uint64_t at = o->at, sum = 0;
+    uint32_t *blocks = d->batch_sites; /* of the addresses; there are no sites */
+    uint64_t at = o->at, sum = 0, last = o->last;
     for (; at < end; at++) {
         uint64_t w = __atomic_load_n(&words[at], __ATOMIC_RELAXED), is_header = w >> 63;
         uint64_t id = w & WIRE_ID_MASK & -is_header, adds = sums[id];
         if (__builtin_expect(adds == 0, 0))
             break;
         sum += adds;
+        last = is_header ? id : last;
         *out = w;
+        *blocks = (uint32_t)last;
         out += 1 - is_header;
-        o->last = is_header ? id : o->last;
+        blocks += 1 - is_header;
     }
     size_t addresses = (size_t)(out - batch);
     uint64_t loads = sum & SUM_MASK, stores = sum >> SUM_BITS & SUM_MASK;
@@ -67,8 +81,9 @@ static void take_words(struct decoder *d, const uint64_t *words, uint64_t end, s
     d->counts->stores += stores;
     o->references += loads + stores;
     o->sample += addresses;
-    o->two += take_addresses(d, batch, addresses);
+    o->last = last;
     o->at = at;
+    take_addresses(d, batch, d->batch_sites, addresses, o);
     d->used += addresses;
 }
 

@@ -49,6 +49,7 @@ struct group {
     };
 } __attribute__((aligned(64)));
 
+#define LAST_REFERENCE ((1u << DECODE_SITE_BITS) - 1)
 #define GROUP_TURNS 128u /* block.turns */
 
 struct block {
@@ -79,6 +80,7 @@ struct decoder {
     struct group *first;         /* by id: the block's first group; NULL if the CPU lacks AVX-512 */
     const struct filter *filter; /* NULL: none */
     uint64_t *sums;              /* with a filter, by id (decode-filtered.c) */
+    uint64_t groups;             /* with a filter: seen so far */
     int all_lines;               /* with a filter: the batch has lines that do not pass */
     uint64_t *batch;
     uint32_t *batch_sites; /* of each line, if sites are counted */
@@ -96,6 +98,12 @@ struct decoder {
     void *ctx;
     struct decode_counts *counts;
 };
+
+/* Whether a reference is two: read, then written. */
+static inline int is_twice(const struct wire_ref *r)
+{
+    return (r->rw & WIRE_LOAD) != 0 && (r->rw & WIRE_STORE) != 0;
+}
 
 /* Counts a complete record of a block in which every site made one touch. */
 static inline void note_execution(struct decode_sites *sites, uint64_t block)

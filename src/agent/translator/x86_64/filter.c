@@ -19,7 +19,7 @@ struct base {
 struct touch {
     struct base of;
     int64_t disp;
-    uint16_t tag; /* the high bits of its word (wire.h) */
+    uint16_t group; /* the high bits of its word (wire.h) */
 };
 
 /* Bytes [low, high] of a group, relative to its base. */
@@ -29,15 +29,15 @@ struct range {
 
 /* Work space of the translator, used under the lock. */
 static struct touch touches[TOUCHES_MOST];
-static unsigned ntouches;
+static unsigned ntouches, ngroups;
 static struct base bases[BLOCK_WORDS]; /* by slot */
 static uint8_t unused[1024];           /* receives the recording code, which is not used */
 
-static int add_touch(const struct base *of, int64_t disp, unsigned tag)
+static int add_touch(const struct base *of, int64_t disp, unsigned group)
 {
     if (ntouches == TOUCHES_MOST || disp != (int32_t)disp)
         return 0;
-    touches[ntouches++] = (struct touch){*of, disp, (uint16_t)tag};
+    touches[ntouches++] = (struct touch){*of, disp, (uint16_t)group};
     return 1;
 }
 
@@ -69,31 +69,32 @@ static unsigned find_ranges(const struct template *t, unsigned slot, int is_fs, 
     return n;
 }
 
-/* The tag of a group's first touch: see wire.h. */
-static unsigned tag_of(const struct template *t, unsigned slot, int is_fs, const struct base *of, int64_t low)
+/* Makes the references with that slot and flag the next group, if one of them may touch two lines. Returns
+ * its number, or 0. low: the first touch. */
+static unsigned make_group(struct template *t, unsigned slot, int is_fs, const struct base *of, int64_t low)
 {
-    unsigned several = 0, size = 0;
-    if (is_stack(of))
+    unsigned group = ngroups + 1, may_touch_two = 0;
+    if (is_stack(of) || group > WIRE_FILTER_GROUPS)
         return 0;
     for (unsigned i = 0; i < t->nrefs; i++) {
-        const struct wire_ref *r = &t->refs[i];
-        if (r->slot != slot || (r->flags & WIRE_FS) != (is_fs ? WIRE_FS : 0) || r->size < 2)
+        struct wire_ref *r = &t->refs[i];
+        if (r->slot != slot || (r->flags & WIRE_FS) != (is_fs ? WIRE_FS : 0))
             continue;
-        several += r->rw == (WIRE_LOAD | WIRE_STORE) ? 2 : 1;
-        if (r->disp == low && r->size > size)
-            size = r->size;
+        r->slot2 = (uint8_t)group;
+        r->disp -= low;
+        may_touch_two |= r->size > 1;
     }
-    if (size < 2)
+    if (!may_touch_two)
         return 0;
-    unsigned log = 31u - (unsigned)__builtin_clz(size < 128 ? size : 128);
-    return log | (several < WIRE_FILTER_MOST_REFS ? several : WIRE_FILTER_MOST_REFS) << WIRE_FILTER_SIZE_BITS;
+    ngroups = group;
+    return group;
 }
 
 /* Touches that reach every line of the ranges. 0: there are too many. */
-static int cover(const struct base *of, const struct range *ranges, unsigned n, unsigned tag)
+static int cover(const struct base *of, const struct range *ranges, unsigned n, unsigned group)
 {
     int64_t line = session->line_bytes, last = ranges[0].low, highest = last;
-    if (!add_touch(of, last, tag))
+    if (!add_touch(of, last, group))
         return 0;
     for (unsigned i = 0; i < n; i++) {
         if (ranges[i].low > last + line) {
@@ -120,13 +121,13 @@ static int cover(const struct base *of, const struct range *ranges, unsigned n, 
     return highest == last || add_touch(of, highest, 0);
 }
 
-static int plan_group(const struct template *t, unsigned slot, int is_fs)
+static int plan_group(struct template *t, unsigned slot, int is_fs)
 {
     struct range ranges[BLOCK_REFS + 32];
     struct base of = bases[slot];
     of.is_fs = is_fs;
     unsigned n = find_ranges(t, slot, is_fs, &of, ranges);
-    return n == 0 || cover(&of, ranges, n, tag_of(t, slot, is_fs, &of, ranges[0].low));
+    return n == 0 || cover(&of, ranges, n, make_group(t, slot, is_fs, &of, ranges[0].low));
 }
 
 /* References at a constant address make the touches of that address, before their own instruction. */
@@ -159,7 +160,7 @@ static int note_bases(const struct template *t, int first, unsigned insn)
 int filter_plan(struct template *t, const struct insn *insns, unsigned n, uint64_t pc)
 {
     struct emitter nowhere = {unused};
-    ntouches = 0;
+    ntouches = ngroups = 0;
     template_init(t, &nowhere, NO_REG + 1, NO_REG + 1);
     for (unsigned i = 0; i < n; i++) {
         int slots = t->slots;
@@ -242,13 +243,13 @@ void filter_emit(struct emitter *e, unsigned i, int scratch, int cursor)
         else
             emit_address_of(e, touch, scratch);
         emit_store(e, cursor, 0, scratch);
-        if (touch->tag) { /* mov word [cursor + 6], tag */
+        if (touch->group) { /* mov word [cursor + 6], group */
             emit_byte(e, 0x66);
             emit_byte(e, 0x40u | (unsigned)cursor >> 3);
             emit_byte(e, 0xc7);
             emit_modrm(e, 0, cursor, 6);
-            emit_byte(e, touch->tag & 0xff);
-            emit_byte(e, (unsigned)touch->tag >> 8);
+            emit_byte(e, touch->group);
+            emit_byte(e, 0);
         }
         if (is_constant) {
             emit_lea(e, cursor, cursor, WIRE_FILTER_PASSES);
