@@ -34,7 +34,7 @@
 
 #define WIRE_ENV "CACHEGRAM_SESSION"
 #define WIRE_MAGIC 0x6d61726765686361ull /* "achegram" */
-#define WIRE_VERSION 24u
+#define WIRE_VERSION 25u
 /* The agent does not start in a process whose limit on memory leaves less: three times what it maps
  * (docs/agent-rules.md), so that the process does not reach the limit because of the agent. */
 #define WIRE_ROOM_MB 1056
