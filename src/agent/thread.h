@@ -278,9 +278,9 @@ struct burst_state {
     int step_trap_blocked; /* the target blocks SIGTRAP, which stepping needs unblocked */
     int step_executes; /* the stepped call executes a program: the thread does not come back if it succeeds */
     int step_makes_thread; /* the stepped call creates a thread, which inherits the trap flag */
-    /* Full mode, and --clock count-always: it has left the code cache and must return there before it
-     * executes anything, or after the next instruction, if `left_because` is one that is not executed there
-     * (main/burst-events.c). */
+    /* Full mode, and while every reference is counted: it has left the code cache and must return there
+     * before it executes anything, or after the next instruction, if `left_because` is one that is not
+     * executed there (main/burst-events.c). */
     int must_return;
     int left_because; /* enum wire_end */
     /* Instructions in a row that were stepped because they cannot be translated. */

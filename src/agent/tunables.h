@@ -173,8 +173,8 @@
  * much.
  */
 #define COUNT_WORK_NS 700u
-/* --clock count-always: time until a thread is stopped to look for signals, at most, which delays its
- * signals by so much. Each stop costs some 8 us. */
+/* While every reference is counted: time until a thread is stopped to look for signals, at most, which delays
+ * its signals by so much. Each stop costs some 8 us. */
 #define COUNT_LAP_NS 2000000u
 /* Shortest time that the timer is set to: on a busy machine a shorter one elapses before the thread runs
  * again. */
@@ -194,8 +194,8 @@
 #define COUNT_LEAST_SHARE 3u
 /* Thread CPU time until a burst that is overdue; after a stretch that was cut short, once to twice this. */
 #define AGAIN_NS 100000u
-/* --clock count-always: references of a thread before its own rate is used to plan bursts, and the rate
- * used until then, in references per microsecond. */
+/* While every reference is counted: references of a thread before its own rate is used to plan bursts, and
+ * the rate used until then, in references per microsecond. */
 #define COUNT_RATE_REFS 1000000u
 #define COUNT_FIRST_RATE 1000u
 /* Regions of code that are remembered. */

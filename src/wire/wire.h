@@ -314,7 +314,7 @@ enum wire_unwatched {
     WIRE_UNWATCHED_GROWS      /* a mapping grows by faults below it, which a protected page would prevent */
 };
 
-/* Full mode, and clock `count-always`: why a thread executed natively. */
+/* Full mode, and while every reference is counted: why a thread executed natively. */
 enum wire_native_why {
     WIRE_NATIVE_CODE = 0, /* code that cannot be translated: not from a file, or not readable */
     WIRE_NATIVE_SEQUENCE, /* a restartable sequence */
@@ -390,8 +390,9 @@ struct wire_counters {
     /* Full mode: threads that were recording when another one ended the process, and lost their last buffer;
      * and the CPU time in which these buffers were filled. */
     uint64_t lost_threads, lost_ns;
-    uint64_t known_cpu_ns; /* full mode, and clock `count-always`: CPU time of all followed threads */
-    uint64_t disabled;     /* nonzero: the agent has turned itself off; enum wire_disabled */
+    uint64_t
+        known_cpu_ns;  /* full mode, and while every reference is counted: CPU time of all followed threads */
+    uint64_t disabled; /* nonzero: the agent has turned itself off; enum wire_disabled */
 };
 enum wire_disabled {
     WIRE_OFF_NOT = 0,

@@ -70,9 +70,9 @@ struct burst_ops {
 };
 void burst_init(const struct burst_ops *ops);
 
-/* Full mode, and --clock count-always (native.c). native_account: accounts for the thread's CPU time.
- * native_begins: a handler is about to return to native code of a thread that should be in translated code.
- * native_ends: the thread is in translated code again, or ends. */
+/* Full mode, and while every reference is counted (native.c). native_account: accounts for the thread's CPU
+ * time. native_begins: a handler is about to return to native code of a thread that should be in translated
+ * code. native_ends: the thread is in translated code again, or ends. */
 void native_account(struct thread *t);
 void native_begins(struct thread *t);
 void native_ends(struct thread *t);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * native.c - native execution that should have been translated (full mode, and --clock count-always). Its
- * references are missing; the profile says how much that is, and why.
+ * native.c - native execution that should have been translated (full mode, and while every reference is
+ * counted). Its references are missing; the profile says how much that is, and why.
  *
  * What is measured is user-mode CPU time of the thread, from the moment at which one of the agent's handlers
  * returns to native code until the thread is in the code cache again. What makes no references that would

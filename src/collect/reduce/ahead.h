@@ -42,8 +42,7 @@ struct ahead_buffer {
     size_t nbatches;
     struct hist stack; /* stack distances; those of bins below `bins` only */
     uint32_t bins;
-    uint64_t cold;  /* first touches */
-    uint64_t lines; /* of the process until the end of the buffer */
+    uint64_t cold; /* first touches */
 };
 
 /*

@@ -136,9 +136,6 @@ long watches_choose(struct watches *w, const struct watch_burst *burst, const st
             return status;
         w->requests[i] = (struct watch_request){
             .id = watch.id,
-            .process = burst->process,
-            .tid = burst->tid,
-            .burst = burst->burst,
             .address = watch.address,
             .position = watch.position,
             .age = watch.age,

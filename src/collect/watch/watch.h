@@ -35,9 +35,6 @@ struct watches;
 /* One line to watch from now on. */
 struct watch_request {
     uint64_t id;       /* of the watch; to be named in watches_outcome */
-    uint64_t process;  /* id in the profile */
-    uint32_t tid;      /* whose burst it was */
-    uint64_t burst;    /* id in the profile */
     uint64_t address;  /* the line's first byte */
     uint64_t position; /* p: distinct lines that the burst touched after its last touch of this one */
     uint64_t age;      /* a: touches that the burst made after the survivor */
