@@ -36,7 +36,7 @@ static const char usage_text[] =
     "      --mode burst|count|full\n"
     "                      burst: short stretches, little overhead (default); count: all references\n"
     "                      counted, at 1.3 to 4 times the CPU time; full: every reference recorded, at\n"
-    "                      25 to 60 times\n"
+    "                      25 to 80 times\n"
     "      --lines 1/N     full mode: measure a sample of one in N lines, an estimate for less CPU time\n"
     "      --burst-refs N  references in a burst (default 30000)\n"
     "      --overhead PCT  CPU time that profiling may add, in percent (default 5)\n"
