@@ -108,8 +108,11 @@ static void on_signal(int sig, siginfo_t *info, void *context)
         }
         return;
     }
-    if (!running)
-        _exit(4); /* the tests' own mistake */
+    if (!running) {
+        dprintf(2, "isa_run: signal %d, code %d, address %p, pc %llx: outside of any sequence\n",
+                sig, info->si_code, info->si_addr, (unsigned long long)g[REG_RIP]);
+        _exit(4);
+    }
     steps_fault(uc);
     for (unsigned i = 0; i < 16; i++)
         result->regs[i] = (uint64_t)g[greg_of[i]];
