@@ -221,7 +221,7 @@ void report_facts(FILE *out, const struct analysis_summary *s, const struct anal
     report_plain(out, *s->started ? s->started : "(unknown)");
     fprintf(out, "\n  mode        %s\n",
             full       ? extents[s->extent].mode
-            : lines    ? "full, on a sample of lines: every reference was seen, distances are estimates"
+            : lines    ? "full, on a sample of lines: every reference was counted, distances are estimates"
             : sparse   ? "sparse: reuse distances of single references"
             : measured ? "pirate: measured next to a Pirate, not recorded"
             : curve->full_references ? "burst: every reference at first, then samples"

@@ -316,7 +316,7 @@ def test_results_are_shown_with_the_model(pirate, cachegram, built, tmp_path):
     assert [r["available_bytes"] for r in reported["pirate"]] == [4 << 20, 2 << 20]
     assert pirate("--sizes", "2M", "--", "true").status == 0  # another command: the old profile is kept
     assert (tmp_path / "p.db.old").exists()
-    text = run([cachegram, "report", tmp_path / "p.db"]).out.decode()
+    text = run([cachegram, "report", "-v", tmp_path / "p.db"]).out.decode()
     assert "measured next to a Pirate" in text and "no curve" not in text
 
 

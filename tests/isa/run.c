@@ -109,8 +109,8 @@ static void on_signal(int sig, siginfo_t *info, void *context)
         return;
     }
     if (!running) {
-        dprintf(2, "isa_run: signal %d, code %d, address %p, pc %llx: outside of any sequence\n",
-                sig, info->si_code, info->si_addr, (unsigned long long)g[REG_RIP]);
+        dprintf(2, "isa_run: signal %d, code %d, address %p, pc %llx: outside of any sequence\n", sig,
+                info->si_code, info->si_addr, (unsigned long long)g[REG_RIP]);
         _exit(4);
     }
     steps_fault(uc);
