@@ -29,13 +29,22 @@ size_t safe_copy(void *to, const void *from, size_t bytes)
     return 0;
 }
 
+/* On some virtual machines icebp traps before it is executed, so that it does so again and again. */
+static int is_before_icebp(const struct trap *t)
+{
+    return t->info.si_code == TRAP_BRKPT && *(uint8_t *)t->context.uc_mcontext.gregs[REG_RIP] == 0xf1;
+}
+
 static void note(int sig, siginfo_t *info, void *context)
 {
     (void)sig;
     if (ntraps == MOST)
         abort();
+    ucontext_t *uc = context;
     traps[ntraps].info = *info;
-    traps[ntraps++].context = *(ucontext_t *)context;
+    traps[ntraps++].context = *uc;
+    if (is_before_icebp(&traps[ntraps - 1]))
+        uc->uc_mcontext.gregs[REG_RIP]++;
 }
 
 static int setup(void **state)
@@ -97,6 +106,10 @@ static void breakpoints_of_the_program(void **state)
     assert_int_equal(ntraps, 3);
     assert_int_equal(traps[1].info.si_code, TRAP_BRKPT);
     for (int i = 0; i < ntraps; i++) {
+        if (is_before_icebp(&traps[i])) {
+            print_message("icebp does not end on this machine: not examined\n");
+            continue;
+        }
         assert_false(arch_is_step(&traps[i].info, &traps[i].context));
         arch_set_step(&traps[i].context, 1); /* the instruction was stepped */
         assert_false(arch_is_step(&traps[i].info, &traps[i].context));
