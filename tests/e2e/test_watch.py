@@ -124,15 +124,17 @@ READ_MODES = {"default": ["--allowance", "1s"], "often": ["--gap-us", "500"], "h
 @pytest.mark.parametrize("mode", READ_MODES)
 def test_all_memory_is_read(built, record, mode):
     """A program may read whatever is mapped, all of the agent's memory included."""
-    faults = 0
-    for how, rounds, beside in READS:
+    faults, watches = 0, mode not in ("full", "default", "counting")
+    for i, (how, rounds, beside) in enumerate(READS * (3 if watches else 1)):
+        if i % len(READS) == 0 and faults:  # else a second and third time: nothing was watched
+            break
         if mode == "full":
             rounds = (rounds + 4) // 5
         result, db = record(READ_MODES[mode], [built / "read_all", how, rounds, *filter(None, [beside])])
         err = b"".join(line for line in result.err.splitlines(True) if not line.startswith(b"cachegram: "))
         assert (result.status, result.out, err) == (3, b"done\n", b""), (how, result.err, result.summary)
         faults += counters(db).get("watch_faults", 0)
-    assert faults or mode in ("full", "default", "counting"), "nothing was watched, so nothing was tested"
+    assert faults or not watches, "nothing was watched, so nothing was tested"
 
 
 def test_memory_taken_from_the_agent(built, record):
