@@ -12,6 +12,7 @@ import subprocess
 import pytest
 
 from browser import browser
+from pirate_help import wait_until
 from page_help import HOSTILE, many_calls, many_sites, many_windows, open_and_use
 from conftest import BURST, FULL, ROOT, build_target, TARGETS, run
 from test_cli import cachegram as command, full, burst, make, one_line, put  # noqa: F401 (fixtures)
@@ -398,7 +399,8 @@ def test_curve_by_keyboard(opened, profile):
         value = curve[at]["miss_ratio"]
         assert f"LRU: {100 * float(value):.3f}%" in status if value else "LRU: not enough samples" in status
         if value or random[at]["miss_ratio"]:
-            assert status.split(";")[0] in texts(opened, "#curve .tip strong")
+            # The drawing shows its tip after the next frame.
+            wait_until(lambda size=status.split(";")[0]: size in texts(opened, "#curve .tip strong"))
     opened.key("Escape")
 
 
