@@ -236,6 +236,19 @@ static struct refs expected_part(struct refs *from)
     return r;
 }
 
+/* Whether sequence i, of which the oracle found `want`, left its own code or was too long for the oracle. */
+static int went_astray(const struct refs *want, struct refs *expected, uint32_t i)
+{
+    int astray = want->at[-1].rw != 0;
+    if (expected->at < expected->end && expected->at->pc == sequences[i].start) { /* the oracle gave up */
+        expected->at++;
+        astray = 1;
+    }
+    for (const struct isa_ref *r = want->at; r < want->end; r++)
+        astray |= !in_sequence(r, &sequences[i]);
+    return astray;
+}
+
 /* What was recorded of sequence i, whose references come in one piece. */
 static struct refs recorded_part(struct refs *from, uint32_t i)
 {
@@ -280,15 +293,8 @@ static int compare_refs(const char *one, const char *other)
     for (uint32_t i = 0; i < header->count; i++) {
         if (expected.at == expected.end || expected.at->size != 0 || expected.at->pc != sequences[i].start)
             break;
-        int too_long = expected.at->rw != 0, strays = 0;
         struct refs want = expected_part(&expected);
-        if (expected.at < expected.end && expected.at->pc == sequences[i].start) { /* the oracle gave up */
-            expected.at++;
-            too_long = 1;
-        }
-        for (const struct isa_ref *r = want.at; r < want.end; r++)
-            strays |= !in_sequence(r, &sequences[i]);
-        if (too_long || strays) {
+        if (went_astray(&want, &expected, i)) {
             astray++;
             lost = i + 1;
             skip_strays(&recorded, &want);
@@ -403,15 +409,8 @@ static int compare_lines(const char *one, const char *other)
     for (uint32_t i = 0; i < header->count; i++) {
         if (expected.at == expected.end || expected.at->size != 0 || expected.at->pc != sequences[i].start)
             break;
-        int too_long = expected.at->rw != 0, strays = 0;
         struct refs want = expected_part(&expected);
-        if (expected.at < expected.end && expected.at->pc == sequences[i].start) {
-            expected.at++;
-            too_long = 1;
-        }
-        for (const struct isa_ref *r = want.at; r < want.end; r++)
-            strays |= !in_sequence(r, &sequences[i]);
-        if (too_long || strays) {
+        if (went_astray(&want, &expected, i)) {
             astray++;
             continue;
         }

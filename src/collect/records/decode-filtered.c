@@ -3,7 +3,7 @@
  * decode-filtered.c - decodes buffers of an agent that filters lines (wire.h, "The filter").
  *
  * Nearly all words are headers of one word, of which only the references are counted, or addresses in the
- * sample. One of six is an address, at random, so headers and addresses are told apart without a branch.
+ * sample. One of six is an address, at random, so they are distinguished without a branch.
  */
 #include <errno.h>
 #include "collect/records/decode-internal.h"
