@@ -31,6 +31,15 @@
 #define DISPATCH_STACK_BYTES (32u << 10)
 /* Threads followed in one process; others are not profiled. */
 #define MAX_THREADS 4096
+/* A process that finds a quarter of the slots taken wakes the collector, which frees those of ended
+ * processes. One that finds none free looks again every SLOT_NAP_NS, for at most SLOT_WAIT_NS (longer in full
+ * mode, where the collector is slower). After one has waited in vain, because the processes in all slots
+ * still run, nobody waits for SLOT_WAIT_PAUSE_NS. */
+#define SLOTS_RING_FROM 4u
+#define SLOT_WAIT_NS 50000000u
+#define SLOT_WAIT_FULL_NS 2000000000u
+#define SLOT_NAP_NS 1000000
+#define SLOT_WAIT_PAUSE_NS 1000000000u
 /* Full mode: CPU time after which a thread that runs natively is taken back into translated code. */
 #define REENTER_NS 1000000
 /* Instructions in a row that are single-stepped in code that cannot be translated, some 3 us each, before

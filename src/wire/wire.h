@@ -34,7 +34,7 @@
 
 #define WIRE_ENV "CACHEGRAM_SESSION"
 #define WIRE_MAGIC 0x6d61726765686361ull /* "achegram" */
-#define WIRE_VERSION 25u
+#define WIRE_VERSION 26u
 /* The agent does not start in a process whose limit on memory leaves less: three times what it maps
  * (docs/agent-rules.md), so that the process does not reach the limit because of the agent. */
 #define WIRE_ROOM_MB 1056
@@ -559,7 +559,9 @@ struct wire_session {
     uint32_t filters;          /* nonzero: full mode, and the agent filters lines */
     uint8_t filter[WIRE_FILTER_CLASSES]; /* by class: WIRE_FILTER_PASSES or 0 */
     uint64_t pid_namespace;              /* inode number of the collector's; 0: unknown */
-    uint64_t page_ns;                    /* CPU time of a page fault: the mean of WIRE_PAGES_TRIED */
+    uint32_t slot_wanted;    /* atomic; nonzero: a process waits for a free slot; the collector clears it */
+    uint64_t waited_vain_ns; /* atomic; when a process last waited for one in vain; 0: never */
+    uint64_t page_ns;        /* CPU time of a page fault: the mean of WIRE_PAGES_TRIED */
     /* Atomic; bit i % 64 of element i / 64: slot i is taken, so a process that looks for a slot skips it, and
      * the collector looks at it. Set after a slot was claimed, before `attached` is incremented; cleared
      * before the slot's state is FREE. */

@@ -57,8 +57,8 @@ static void count_refused(void)
         __atomic_fetch_add(&session->refused_slots, 1, __ATOMIC_SEQ_CST);
 }
 
-/* Claims a slot and maps it. fd: of the session, or -1 in a forked child. */
-static int claim_slot(int fd)
+/* Claims a free slot and maps it. fd: of the session, or -1 in a forked child. */
+static int claim_free_slot(int fd)
 {
     const struct wire_proc *parent = proc;
     for (uint32_t i = 0; i < session->nslots; i++) {
@@ -81,13 +81,45 @@ static int claim_slot(int fd)
                 proc->template_used = 8;
             describe_process();
             __atomic_fetch_add(&session->attached, 1, __ATOMIC_SEQ_CST);
+            if (i >= session->nslots / SLOTS_RING_FROM)
+                doorbell();
             return 0;
         }
         sys2(SYS_munmap, p, session->slot_bytes);
     }
+    return -WIRE_OFF_SLOTS;
+}
+
+/* Whether a process may wait for a slot: not if the processes in them all run, as somebody has found out not
+ * long ago. */
+static int may_wait_for_slot(uint64_t now_ns)
+{
+    uint64_t vain_ns = __atomic_load_n(&session->waited_vain_ns, __ATOMIC_RELAXED);
+    return !session->stop && (!vain_ns || now_ns - vain_ns > SLOT_WAIT_PAUSE_NS) && !collector_gone();
+}
+
+/* Claims a slot. If all are taken, most may be of processes that have ended: the collector frees these. */
+static int claim_slot(int fd)
+{
+    static const struct timespec nap = {.tv_nsec = SLOT_NAP_NS};
+    int why = claim_free_slot(fd);
+    uint64_t began_ns = sys_clock_ns(CLOCK_MONOTONIC), waited_ns = 0;
+    uint64_t most_ns = agent_records_all() && !session->begins_full ? SLOT_WAIT_FULL_NS : SLOT_WAIT_NS;
+    int waits = why == -WIRE_OFF_SLOTS && may_wait_for_slot(began_ns);
+    while (why == -WIRE_OFF_SLOTS && waits && waited_ns < most_ns) {
+        __atomic_store_n(&session->slot_wanted, 1, __ATOMIC_SEQ_CST);
+        doorbell();
+        sys2(SYS_nanosleep, &nap, NULL);
+        why = claim_free_slot(fd);
+        waited_ns = sys_clock_ns(CLOCK_MONOTONIC) - began_ns;
+    }
+    if (why != -WIRE_OFF_SLOTS)
+        return why;
+    if (waits) /* and others need not */
+        __atomic_store_n(&session->waited_vain_ns, began_ns + waited_ns, __ATOMIC_RELAXED);
     refused = 1;
     count_refused();
-    return -WIRE_OFF_SLOTS;
+    return why;
 }
 
 /* In another PID namespace, the process numbers that the agent passes on would make the collector query and

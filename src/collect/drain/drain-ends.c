@@ -8,17 +8,16 @@
 #include "base/read-text.h"
 #include "collect/drain/drain-internal.h"
 
-/* Ended, or a zombie without threads: nothing of it will write to its slot again. */
-static int process_is_gone(uint32_t pid, int pidfd)
+int drain_has_ended(const struct slot *slot)
 {
     char text[1024];
-    if (pidfd >= 0) { /* a microsecond; the rest takes fifty */
-        struct pollfd poll_end = {.fd = pidfd, .events = POLLIN};
+    if (slot->pidfd >= 0) { /* a microsecond; the rest takes fifty */
+        struct pollfd poll_end = {.fd = slot->pidfd, .events = POLLIN};
         return poll(&poll_end, 1, 0) > 0;
     }
-    if (kill((pid_t)pid, 0) != 0 && errno == ESRCH)
+    if (kill((pid_t)slot->pid, 0) != 0 && errno == ESRCH)
         return 1;
-    ssize_t n = read_text(text, sizeof(text), "/proc/%u/stat", pid);
+    ssize_t n = read_text(text, sizeof(text), "/proc/%u/stat", slot->pid);
     if (n < 0)
         return n == -ENOENT;
     const char *after = strrchr(text, ')'); /* after the name, which may contain anything */
@@ -46,9 +45,11 @@ static int replaced(const struct drain *d, const struct slot *slot)
 int drain_crowded(const struct drain *d)
 {
     uint32_t used = 0, n = d->session->layout.nslots;
+    if (__atomic_exchange_n(&d->session->map->slot_wanted, 0, __ATOMIC_SEQ_CST) != 0)
+        return 1;
     for (uint32_t i = 0; i < n && d->attached != d->looked; i++)
         used += d->slots[i].proc != NULL;
-    return 2 * used > n;
+    return 4 * used > n;
 }
 
 int drain_fresh(const struct drain *d)
@@ -65,6 +66,20 @@ static int has_agent(void *ctx, pid_t pid)
     return 0;
 }
 
+void drain_release_ended(struct drain *d, uint32_t i)
+{
+    struct slot *slot = &d->slots[i];
+    /* Until the process has ended its threads can still write. */
+    if (slot->proc == NULL || (!drain_has_ended(slot) && !replaced(d, slot)))
+        return;
+    while (drain_slot(d, slot) != 0)
+        ;
+    for (uint32_t b = 0; b < d->session->layout.nbuffers; b++)
+        slot->lost += __atomic_load_n(&slot->proc->buf_state[b], __ATOMIC_ACQUIRE) == WIRE_BUF_OWNED;
+    drain_drop(d, slot, 1);
+    session_release_slot(d->session, i);
+}
+
 void drain_look(struct drain *d)
 {
     d->looked = d->attached;
@@ -75,15 +90,7 @@ void drain_look(struct drain *d)
         agent_time_look(&slot->agent, slot->proc, (pid_t)slot->pid);
         if (slot->agent.there != 0)
             blocked_look(&slot->blocked, slot->proc, (pid_t)slot->pid);
-        /* Until the process has ended its threads can still write. */
-        if (!process_is_gone(slot->pid, slot->pidfd) && !replaced(d, slot))
-            continue;
-        while (drain_slot(d, slot) != 0)
-            ;
-        for (uint32_t b = 0; b < d->session->layout.nbuffers; b++)
-            slot->lost += __atomic_load_n(&slot->proc->buf_state[b], __ATOMIC_ACQUIRE) == WIRE_BUF_OWNED;
-        drain_drop(d, slot, 1);
-        session_release_slot(d->session, i);
+        drain_release_ended(d, i);
     }
     if (d->command != 0)
         agentless_look(&d->agentless, d->session->map, d->command, has_agent, d);

@@ -102,6 +102,14 @@ void drain_drop(struct drain *d, struct slot *slot, int gone);
 void drain_store_modules(struct drain *d, struct slot *slot);
 void drain_store_counters(struct drain *d, const struct slot *slot);
 
+/* --- drain-ends.c --- */
+
+/* Whether the process has ended, or is a zombie without threads: nothing of it will write to its slot again.
+ */
+int drain_has_ended(const struct slot *slot);
+/* If the process in slot i has ended, takes what it has left there, and releases the slot. */
+void drain_release_ended(struct drain *d, uint32_t i);
+
 /* --- drain-use.c --- */
 
 /* CPU time that profiling has cost the process: bursts, and the part of counting that native code would not

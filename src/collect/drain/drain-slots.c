@@ -87,6 +87,44 @@ static void copy_exe(const struct wire_proc *proc, char exe[sizeof(proc->exe)])
     exe[sizeof(proc->exe) - 1] = '\0';
 }
 
+/* Whether there is anything of the process to reduce. */
+static int has_recorded(const struct drain *d, const struct slot *slot)
+{
+    const struct wire_proc *proc = slot->proc;
+    if (__atomic_load_n(&proc->ticks.ring[0].number, __ATOMIC_ACQUIRE) != 0)
+        return 1;
+    for (uint32_t i = 0; i < d->session->layout.nbuffers; i++)
+        if (__atomic_load_n(&proc->buf_state[i], __ATOMIC_ACQUIRE) != WIRE_BUF_FREE)
+            return 1;
+    return 0;
+}
+
+/* Not done for a process that has ended and recorded nothing: it takes most of the time that a short process
+ * costs. */
+static void begin_reducing(struct drain *d, struct slot *slot)
+{
+    struct wire_proc *proc = slot->proc;
+    uint32_t pid = slot->pid;
+    struct error err;
+    struct decode_source source = source_of(d, proc);
+    if (d->reducer != NULL &&
+        reduce_process_init(d->reducer, &slot->process, &source, proc->module, &proc->nmodules, &err) < 0)
+        drain_set_trouble(d, &err);
+    if (slot->process.decoder != NULL && d->session->map->heap != 0 &&
+        reduce_process_objects(d->reducer, &slot->process, proc, pid, &err) < 0)
+        drain_set_trouble(d, &err);
+    if (slot->process.decoder != NULL && d->session->map->stacks != 0 &&
+        reduce_process_paths(d->reducer, &slot->process, proc->module, &proc->nmodules, pid, &err) < 0)
+        drain_set_trouble(d, &err);
+    if (d->session->map->perf)
+        slot->triggers =
+            triggers_new(slot->process.clock != NULL ? d->counters : NULL, slot->process.clock, proc->cookie);
+    if (d->watch.watches != NULL && slot->process.decoder != NULL)
+        slot->watcher = watcher_new(proc, pid, &d->watch);
+    if (slot->watcher != NULL)
+        watcher_limit(slot->watcher, d->live, d->allowance_ns);
+}
+
 void drain_adopt(struct drain *d, uint32_t i)
 {
     struct slot *slot = &d->slots[i];
@@ -106,23 +144,8 @@ void drain_adopt(struct drain *d, uint32_t i)
     slot->pidfd = (int)syscall(SYS_pidfd_open, (pid_t)pid, 0);
     agent_time_begin(&slot->agent, proc, (pid_t)pid);
     d->news = 1;
-    struct decode_source source = source_of(d, proc);
-    if (d->reducer != NULL &&
-        reduce_process_init(d->reducer, &slot->process, &source, proc->module, &proc->nmodules, &err) < 0)
-        drain_set_trouble(d, &err);
-    if (slot->process.decoder != NULL && d->session->map->heap != 0 &&
-        reduce_process_objects(d->reducer, &slot->process, proc, pid, &err) < 0)
-        drain_set_trouble(d, &err);
-    if (slot->process.decoder != NULL && d->session->map->stacks != 0 &&
-        reduce_process_paths(d->reducer, &slot->process, proc->module, &proc->nmodules, pid, &err) < 0)
-        drain_set_trouble(d, &err);
-    if (d->session->map->perf)
-        slot->triggers =
-            triggers_new(slot->process.clock != NULL ? d->counters : NULL, slot->process.clock, proc->cookie);
-    if (d->watch.watches != NULL && slot->process.decoder != NULL)
-        slot->watcher = watcher_new(proc, pid, &d->watch);
-    if (slot->watcher != NULL)
-        watcher_limit(slot->watcher, d->live, d->allowance_ns);
+    if (!drain_has_ended(slot) || has_recorded(d, slot))
+        begin_reducing(d, slot);
     if (storing(d)) {
         char exe[sizeof(proc->exe)];
         copy_exe(proc, exe);

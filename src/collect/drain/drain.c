@@ -356,8 +356,10 @@ uint64_t drain_pass(struct drain *d)
     d->attached = attached;
     for (uint32_t i = 0; i < d->session->layout.nslots; i++) {
         struct slot *slot = &d->slots[i];
-        if (look && slot->proc == NULL && session_slot_state(d->session, i) != WIRE_PROC_FREE)
+        if (look && slot->proc == NULL && session_slot_state(d->session, i) != WIRE_PROC_FREE) {
             drain_adopt(d, i);
+            drain_release_ended(d, i); /* others may wait for the slot */
+        }
         if (slot->proc != NULL) {
             count_triggers(d, slot); /* before a new gap begins */
             triggers_serve(slot->triggers, slot->proc,

@@ -52,8 +52,8 @@ void drain_free(struct drain *d);
 /* Used by the target so far; recorder_ns is 0. */
 struct budget_use drain_use(struct drain *d);
 
-/* Nonzero if most slots are in use and another one was taken since drain_look: slots of ended processes
- * should be released at once. */
+/* Nonzero if slots of ended processes should be released at once: a process waits for one, or a quarter is in
+ * use and another one was taken since drain_look. */
 int drain_crowded(const struct drain *d);
 
 /*
