@@ -76,6 +76,8 @@ static inline void drain_set_trouble(struct drain *d, const struct error *err)
 /* Takes the buffers that the process has handed over: at most as many as a slot has, so that one busy process
  * does not keep the others waiting. Returns their number. */
 uint64_t drain_slot(struct drain *d, struct slot *slot);
+/* If the process in slot i has ended, takes what it has left there, and releases the slot. */
+void drain_release_ended(struct drain *d, uint32_t i);
 
 static inline int storing(const struct drain *d)
 {
@@ -94,6 +96,12 @@ static inline struct decode_source source_of(const struct drain *d, const struct
 
 /* --- drain-slots.c --- */
 
+/* Whether the process has ended, or is a zombie without threads: nothing of it will write to its slot again.
+ */
+int drain_has_ended(const struct slot *slot);
+/* Whether it has executed another program since, which has its own slot. */
+int drain_is_replaced(const struct drain *d, const struct slot *slot);
+
 /* A process has taken slot i. */
 void drain_adopt(struct drain *d, uint32_t i);
 /* Stores the data on the process and unmaps its slot. gone: it has ended. */
@@ -101,14 +109,6 @@ void drain_drop(struct drain *d, struct slot *slot, int gone);
 /* Stores the modules that were added since the last call. */
 void drain_store_modules(struct drain *d, struct slot *slot);
 void drain_store_counters(struct drain *d, const struct slot *slot);
-
-/* --- drain-ends.c --- */
-
-/* Whether the process has ended, or is a zombie without threads: nothing of it will write to its slot again.
- */
-int drain_has_ended(const struct slot *slot);
-/* If the process in slot i has ended, takes what it has left there, and releases the slot. */
-void drain_release_ended(struct drain *d, uint32_t i);
 
 /* --- drain-use.c --- */
 

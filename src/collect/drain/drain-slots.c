@@ -2,12 +2,15 @@
 /* drain-slots.c - processes that begin and end, and the profile's data on each. */
 #include <errno.h>
 #include <limits.h>
+#include <poll.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include "base/read-text.h"
 #include "collect/drain/drain-internal.h"
 #include "profile/names.h"
 
@@ -85,6 +88,39 @@ static void copy_exe(const struct wire_proc *proc, char exe[sizeof(proc->exe)])
 {
     memcpy(exe, proc->exe, sizeof(proc->exe));
     exe[sizeof(proc->exe) - 1] = '\0';
+}
+
+int drain_has_ended(const struct slot *slot)
+{
+    char text[1024];
+    if (slot->pidfd >= 0) { /* a microsecond; the rest takes fifty */
+        struct pollfd poll_end = {.fd = slot->pidfd, .events = POLLIN};
+        return poll(&poll_end, 1, 0) > 0;
+    }
+    if (kill((pid_t)slot->pid, 0) != 0 && errno == ESRCH)
+        return 1;
+    ssize_t n = read_text(text, sizeof(text), "/proc/%u/stat", slot->pid);
+    if (n < 0)
+        return n == -ENOENT;
+    const char *after = strrchr(text, ')'); /* after the name, which may contain anything */
+    char state = '?';
+    long threads = 0;
+    if (after == NULL ||
+        sscanf(after + 1, " %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %ld", &state,
+               &threads) != 2)
+        return 0;
+    return (state == 'Z' || state == 'X') && threads <= 1;
+}
+
+int drain_is_replaced(const struct drain *d, const struct slot *slot)
+{
+    for (uint32_t i = 0; i < d->session->layout.nslots; i++) {
+        const struct slot *other = &d->slots[i];
+        if (other != slot && other->proc != NULL && other->pid == slot->pid &&
+            other->start_ns > slot->start_ns)
+            return 1;
+    }
+    return 0;
 }
 
 /* Whether there is anything of the process to reduce. */

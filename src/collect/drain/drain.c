@@ -345,6 +345,20 @@ uint64_t drain_slot(struct drain *d, struct slot *slot)
     return taken;
 }
 
+void drain_release_ended(struct drain *d, uint32_t i)
+{
+    struct slot *slot = &d->slots[i];
+    /* Until the process has ended its threads can still write. */
+    if (slot->proc == NULL || (!drain_has_ended(slot) && !drain_is_replaced(d, slot)))
+        return;
+    while (drain_slot(d, slot) != 0)
+        ;
+    for (uint32_t b = 0; b < d->session->layout.nbuffers; b++)
+        slot->lost += __atomic_load_n(&slot->proc->buf_state[b], __ATOMIC_ACQUIRE) == WIRE_BUF_OWNED;
+    drain_drop(d, slot, 1);
+    session_release_slot(d->session, i);
+}
+
 uint64_t drain_pass(struct drain *d)
 {
     uint64_t taken = 0;
