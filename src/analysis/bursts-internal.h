@@ -47,7 +47,7 @@ struct loaded {
     double counted_references, counted_per_ns;
 };
 
-/* First the profile's bursts, with rates that are bounded and smoothed; sets: also distances within cache
+/* First the profile's bursts, with rates that are bounded; sets: also distances within cache
  * sets. loaded_clear in any case. All return 0, or negative with err, unless stated otherwise. */
 int loaded_make(struct loaded *l, struct profile *p, int sets, struct error *err);
 void loaded_clear(struct loaded *l);

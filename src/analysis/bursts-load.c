@@ -101,27 +101,6 @@ static int make_clock(struct loaded *l, struct error *err)
     return l->clock ? 0 : error_set(err, -ENOMEM, "out of memory computing the curve");
 }
 
-/* Replaces rates that were measured in single stretches by those of similar bursts. */
-static int smooth_rates(struct loaded *l, struct error *err)
-{
-    struct rates_burst *rates = calloc(l->nlist + 1, sizeof *rates);
-    if (!rates)
-        return error_set(err, -ENOMEM, "out of memory computing the curve");
-    for (size_t i = 0; i < l->nlist; i++) {
-        const struct profile_burst *b = &l->list[i];
-        rates_traits(&rates[i], (double)(b->steps > 0 ? b->steps : b->references), (double)b->lines,
-                     (double)b->blocks, (double)b->instructions, (double)b->stores);
-        rates[i].refs_per_ns = b->refs_per_ns;
-    }
-    int code = rates_smooth(rates, l->nlist);
-    if (code < 0)
-        error_set(err, code, "out of memory computing the curve");
-    for (size_t i = 0; code == 0 && i < l->nlist; i++)
-        l->list[i].refs_per_ns = rates[i].refs_per_ns;
-    free(rates);
-    return code;
-}
-
 /* Bounds the rates that weight bursts, so that no single burst gets half of the total weight by chance. */
 static int bound_weights(struct loaded *l, struct error *err)
 {
@@ -151,26 +130,10 @@ static double weight_rate(const struct profile_burst *b)
  * so many hits for each of more steps would take more time than there is. So their number by time is kept.
  * (One burst of brotli had more hits than the whole run.)
  */
-static void scale_string_hits(struct profile_burst *b, double measured_per_ns)
+static void scale_string_hits(struct profile_burst *b)
 {
-    if (isnan(b->start_refs) && measured_per_ns > 0 && weight_rate(b) > 0)
-        b->string_hits *= measured_per_ns / weight_rate(b);
-}
-
-static int find_rates(struct loaded *l, struct error *err)
-{
-    double *measured = malloc((l->nlist + 1) * sizeof *measured);
-    if (!measured)
-        return error_set(err, -ENOMEM, "out of memory computing the curve");
-    for (size_t i = 0; i < l->nlist; i++)
-        measured[i] = l->list[i].refs_per_ns;
-    int code = bound_weights(l, err);
-    if (code == 0)
-        code = smooth_rates(l, err);
-    for (size_t i = 0; code == 0 && i < l->nlist; i++)
-        scale_string_hits(&l->list[i], measured[i]);
-    free(measured);
-    return code;
+    if (isnan(b->start_refs) && b->refs_per_ns > 0 && weight_rate(b) > 0)
+        b->string_hits *= b->refs_per_ns / weight_rate(b);
 }
 
 double positive_number(struct profile *p, const char *key)
@@ -196,7 +159,9 @@ int loaded_make(struct loaded *l, struct profile *p, int sets, struct error *err
         return error_set(err, -ENOMEM, "out of memory computing the curve");
     l->counted_references = positive_number(p, "counted_references");
     l->counted_per_ns = positive_number(p, "counted_refs_per_ns");
-    code = find_rates(l, err);
+    code = bound_weights(l, err);
+    for (size_t i = 0; code == 0 && i < l->nlist; i++)
+        scale_string_hits(&l->list[i]);
     return code != 0 ? code : make_clock(l, err);
 }
 

@@ -279,26 +279,6 @@ static void clock_integrates_rates(void **state)
     clock_free(c);
 }
 
-static void rates_are_those_of_similar_bursts(void **state)
-{
-    (void)state;
-    struct rates_burst b[120];
-    for (size_t i = 0; i < 120;
-         i++) { /* two kinds of code; every fifth measurement is nonsense, some are missing */
-        int fast = i % 2;
-        rates_traits(&b[i], 1000, fast ? 20 : 400, fast ? 200 : 500, 3000, 100);
-        b[i].refs_per_ns = i % 5 == 0 ? 50 : i % 7 == 0 ? NAN : fast ? 5 : 1;
-    }
-    assert_int_equal(rates_smooth(b, 120), 0);
-    for (size_t i = 0; i < 120; i++)
-        assert_true(b[i].refs_per_ns == (i % 2 ? 5 : 1));
-    struct rates_burst one = {.refs_per_ns = 3}, none = {.refs_per_ns = NAN};
-    assert_int_equal(rates_smooth(&one, 1), 0);
-    assert_true(one.refs_per_ns == 3);
-    assert_int_equal(rates_smooth(&none, 1), 0);
-    assert_true(isnan(none.refs_per_ns));
-}
-
 static void no_burst_has_half_of_the_weight(void **state)
 {
     (void)state;
@@ -333,7 +313,6 @@ int main(void)
         cmocka_unit_test(finds_mappings),
         cmocka_unit_test(sees_what_others_write_to),
         cmocka_unit_test(clock_integrates_rates),
-        cmocka_unit_test(rates_are_those_of_similar_bursts),
         cmocka_unit_test(no_burst_has_half_of_the_weight),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
