@@ -292,14 +292,14 @@ void calls_announce(struct thread *t, long number, const uint64_t *args)
 }
 
 /* The target makes the call itself, at its own place, with all pages unprotected. step: the trap after it
- * comes here, unless SIGTRAP is blocked. */
+ * comes here, unless it would kill. */
 static void make_undiverted(struct thread *t, ucontext_t *uc, int step)
 {
     uint64_t mask;
     memcpy(&mask, &uc->uc_sigmask, sizeof mask);
     watch_undiverted_begins(t);
     arch_call_restart(uc);
-    if (step && !(mask & SIGNAL_BIT(SIGTRAP)))
+    if (step && !(mask & SIGNAL_BIT(SIGTRAP)) && !arch_step_would_kill(uc))
         arch_set_step(uc, 1);
 }
 

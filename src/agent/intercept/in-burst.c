@@ -130,8 +130,11 @@ enum syscall_way syscall_in_burst(struct thread *t, long number, const uint64_t 
     case SYS_tgkill:
     case SYS_rt_tgsigqueueinfo:
         return sends_fault_signal(args[2]) ? step_or_end(t, number, args) : SYSCALL_MASKED;
-    case SYS_clone:
     case SYS_clone3:
+        if (arch_call_clears_handlers(number, args[0])) /* the trap of a step would kill the child */
+            return end_burst(t, keeps_translating(t) ? WIRE_END_EXIT : WIRE_END_SYSCALL, number);
+        return step_or_end(t, number, args);
+    case SYS_clone:
     case SYS_fork:
     case SYS_vfork:
     case SYS_arch_prctl:

@@ -110,6 +110,10 @@ EXPORT int sigaction(int sig, const struct sigaction *restrict new, struct sigac
     return 0;
 }
 
+/* libc's other name for it. */
+EXPORT int __sigaction(int sig, const struct sigaction *restrict new, struct sigaction *restrict old)
+    __attribute__((alias("sigaction"), leaf, nothrow));
+
 typedef void (*handler_function)(int);
 
 static handler_function simple(int sig, handler_function handler, unsigned long flags, uint64_t mask)

@@ -90,7 +90,9 @@ int signals_handlers_installed(void)
 
 void signals_intercept_libc(void)
 {
-    for (int sig = 32; sig <= 33; sig++) {
+    static const int handled[] = {SIGPROF, 32, 33};
+    for (size_t i = 0; i < sizeof handled / sizeof *handled; i++) {
+        int sig = handled[i];
         struct kernel_sigaction k;
         if (sys_failed(kernel_action(sig, NULL, &k)) || k.handler == (void *)SIG_DFL ||
             k.handler == (void *)SIG_IGN || k.handler == (void *)(uintptr_t)signal_entry)
@@ -168,10 +170,22 @@ void signals_set_ignored(uint64_t which, int really)
         }
 }
 
+/* The kernel has reset the agent's handler in a child by clone3 with CLONE_CLEAR_SIGHAND, where the target's
+ * would be reset, too, but an ignored signal stay ignored. */
+static void ignore_cleared(void)
+{
+    struct kernel_sigaction k;
+    for (int sig = 1; sig <= LAST_SIGNAL; sig++)
+        if (is_fault(sig) && signals_target[sig].handler == (void *)SIG_IGN &&
+            !sys_failed(kernel_action(sig, NULL, &k)) && k.handler == (void *)SIG_DFL && !k.restorer)
+            signals_set_ignored(SIGNAL_BIT(sig), 1);
+}
+
 void signals_uninstall(struct thread *t, int quiesced)
 {
     if (uninstalled)
         return;
+    ignore_cleared();
     /* Setting SIGTRAP to ignored discards instances that are pending for other threads: triggers of the
      * agent's, which would end the program. A child of a child by vfork has that child's dispositions. */
     int is_ours = is_installed(SIGTRAP);

@@ -37,9 +37,13 @@ extern uint64_t (*signal_dispatcher)(int sig, siginfo_t *info, ucontext_t *uc, s
  * pointer that a handler has at its first instruction in the new frame; 0: the memory cannot be written. */
 uint64_t arch_move_frame(ucontext_t **uc, siginfo_t **info, uint64_t sp);
 
-/* The next instruction is a system call that may block SIGTRAP. If it is made with the trap flag set, the
- * kernel kills the process for the trap. */
+/* The next instruction is a system call that may block SIGTRAP, or that creates a process without the agent's
+ * handler of it. If it is made with the trap flag set, the kernel kills the process, or that one, for the
+ * trap. */
 int arch_step_would_kill(const ucontext_t *uc);
+/* This call, of which `argument` is the first argument, creates a process without handlers (clone3 with
+ * CLONE_CLEAR_SIGHAND, as posix_spawn and system of glibc 2.38 do). */
+int arch_call_clears_handlers(long number, uint64_t argument);
 
 /* rt_sigreturn is about to return to the frame at sp: unblocks SIGTRAP in it (*trap_blocked: it was blocked),
  * and sets the trap flag (ARCH_RETURN_STEPS). ARCH_RETURN_TRIGGERS: the flag would kill there, and a pending

@@ -63,10 +63,11 @@ int signals_uninstalled(void);
 /* Only the dispositions, in a vfork child, whose memory is its parent's. */
 void signals_restore_handlers(void);
 int signals_handlers_installed(void); /* nonzero: the agent's fault handlers are still installed */
-/* Takes over libc's own two signals (32 and 33), by which it cancels threads and changes their user. libc
- * installs their handlers by system calls that are not interposed, but they must not see a context inside one
- * of the agent's calls, and must not run on the agent's signal stack: the target's handler of another signal
- * may interrupt them on its own stack, and the agent's next frame would overwrite theirs. */
+/* Takes over libc's own two signals (32 and 33), by which it cancels threads and changes their user, and
+ * SIGPROF, by which `gcc -pg` samples (profil). libc installs their handlers by system calls that are not
+ * interposed, but they must not see a context inside one of the agent's calls, and must not run on the
+ * agent's signal stack: the target's handler of another signal may interrupt them on its own stack, and the
+ * agent's next frame would overwrite theirs. The handler of SIGPROF also blocks SIGSEGV and SIGSYS. */
 void signals_intercept_libc(void);
 void signals_hold(struct thread *t, int sig, const siginfo_t *info); /* until signals_resend_held */
 int signals_any_held(void);                                          /* of any thread */

@@ -4,6 +4,7 @@
 #include "agent/sys/context.h"
 #include "agent/sys/sys.h"
 #include <errno.h>
+#include <linux/sched.h>
 #include <string.h>
 #include <sys/syscall.h>
 
@@ -69,9 +70,18 @@ static int may_block_trap(long number)
     return number == SYS_rt_sigprocmask || mask_argument(number, &reg) != 0;
 }
 
+int arch_call_clears_handlers(long number, uint64_t argument)
+{
+    uint64_t flags;
+    return number == SYS_clone3 && safe_copy(&flags, (const void *)argument, sizeof flags) == 0 &&
+           flags & CLONE_CLEAR_SIGHAND;
+}
+
 int arch_step_would_kill(const ucontext_t *uc)
 {
-    return arch_at_call(uc) && may_block_trap((long)uc->uc_mcontext.gregs[REG_RAX]);
+    const greg_t *g = uc->uc_mcontext.gregs;
+    return arch_at_call(uc) && (may_block_trap((long)g[REG_RAX]) ||
+                                arch_call_clears_handlers((long)g[REG_RAX], (uint64_t)g[REG_RDI]));
 }
 
 enum arch_return arch_step_at_sigreturn(uint64_t sp, int *trap_blocked)

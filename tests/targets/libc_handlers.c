@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Handlers that are not installed by sigaction: libc's own of SIGPROF, by which `gcc -pg` samples and which
+ * blocks all signals, and one of the program's by libc's other name for sigaction. Two threads.
+ */
+/* build: -pthread */
+#define _DEFAULT_SOURCE
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include "work.h"
+
+extern int __sigaction(int sig, const struct sigaction *new,
+                       struct sigaction *old); /* exported by libc.so.6 */
+
+static unsigned short samples[65536];
+static volatile int over;
+static sigjmp_buf back;
+
+static void on_fault(int sig)
+{
+    siglongjmp(back, sig);
+}
+
+static void *works(void *unused)
+{
+    while (!over)
+        churn(100000);
+    return unused;
+}
+
+static unsigned sampled(void)
+{
+    unsigned n = 0;
+    for (size_t i = 0; i < sizeof samples / sizeof *samples; i++)
+        n += samples[i];
+    return n;
+}
+
+int main(void)
+{
+    pthread_t thread;
+    struct sigaction new = {.sa_handler = on_fault}, old;
+    volatile char *none = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    volatile int faults = 0;
+    unsigned short *volatile nothing = NULL;
+    /* All of this program's code counts in one of the numbers. */
+    profil(samples, sizeof samples, (uintptr_t)main & ~(uintptr_t)0xffff, 65536);
+    pthread_create(&thread, NULL, works, NULL);
+    while (sampled() < 40) { /* 0.4 s of CPU time */
+        scatter(sampled(), 100000);
+        if (__sigaction(SIGSEGV, &new, &old) != 0)
+            return 1;
+        if (sigsetjmp(back, 1) == 0)
+            *none = 1;
+        else
+            faults++;
+        /* The first one is that of the program's start. */
+        if (old.sa_handler != (faults == 1 ? SIG_DFL : on_fault))
+            printf("wrong handler\n");
+    }
+    profil(nothing, 0, 0, 0);
+    over = 1;
+    pthread_join(thread, NULL);
+    printf("ended, %s\n", faults > 1 ? "with faults" : "without");
+    return 0;
+}
