@@ -132,6 +132,8 @@
 /* Up to so far below its main stack, where nothing was mapped, an address of a process that has ended belongs
  * to that stack: eight times the usual limit. */
 #define COLLECT_STACK_GROWS (UINT64_C(64) << 20)
+/* Likewise below the descriptor of another thread: the usual size of its stack. */
+#define COLLECT_THREAD_STACK (UINT64_C(8) << 20)
 
 /*
  * What counting costs. BLOCK_CYCLES: processor cycles added to each block. TURN_TIMES: for each turn (a

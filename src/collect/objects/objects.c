@@ -359,6 +359,27 @@ static int find_thread(struct objects *o, uint64_t address, const struct vma *vm
     return 0;
 }
 
+/* Likewise, where no mapping is known: the process has ended before they were read. The address may be on the
+ * stack of the thread with the next descriptor above it. */
+static int find_ended_thread(struct objects *o, uint64_t address, struct extent *extent)
+{
+    const struct thread_stack *next = NULL;
+    char name[64];
+    for (uint32_t i = 0; i < o->nthreads; i++) {
+        const struct thread_stack *t = &o->threads[i];
+        if (address < t->fs_base + TCB_BYTES && (next == NULL || t->fs_base < next->fs_base))
+            next = t;
+    }
+    if (next == NULL || next->tid == o->pid || next->fs_base + TCB_BYTES - address > COLLECT_THREAD_STACK)
+        return 0;
+    size_t above = areas_before(o, address);
+    if (above < o->nareas && o->areas[above]->vma.end <= next->fs_base)
+        return 0; /* another mapping lies in between */
+    snprintf(name, sizeof(name), "thread %u", next->tid);
+    extent->id = number(o, PROFILE_OBJECT_STACK, name, "", 0, 0);
+    return 1;
+}
+
 /* A file is mapped at the address. Another one, or the same under another name, may have been there when the
  * buffer was filled: that is in the agent's reports. */
 static void find_file(struct objects *o, uint64_t address, struct extent *extent)
@@ -384,6 +405,8 @@ static struct extent find_extent(struct objects *o, uint64_t address)
         e.id = v.id;
         e.begin = v.begin;
         e.is_variable = v.is_variable;
+    } else if (vma == NULL && find_ended_thread(o, address, &e)) {
+        ;
     } else if (vma == NULL) {
         e.id = number(o, PROFILE_OBJECT_UNKNOWN, "unknown", "", 0, 0);
         e.is_zone = 1;
