@@ -73,7 +73,9 @@ struct counting {
     uint64_t counted_ns;   /* CPU time of earlier stretches, without the agent's own code */
     uint64_t per_us;       /* references per microsecond, to plan with */
     uint64_t skipped_gaps; /* of strata whose burst found no buffer: the next one represents them, too */
-    uint64_t burst_gap;    /* gap_refs of the burst that is being recorded, and those; 0: by CPU time */
+    /* Until the next group of bursts, one of which has a long tail; until that one. */
+    uint64_t bursts_to_draw, bursts_to_long;
+    uint64_t burst_gap; /* gap_refs of the burst that is being recorded, and those; 0: by CPU time */
 };
 
 /* How long a thread's system call lasts, during which its memory must not be protected. */
@@ -272,6 +274,7 @@ struct divert_state {
 
 /* burst. */
 struct burst_state {
+    int wants_long_tail; /* its tail ends with its buffer, which may be the long one */
     uint64_t *buffer_start;
     uint64_t number;
     uint64_t pc, start_ns, cpu_start_ns, fs_base, blocks_before, heap_start, stack_words;

@@ -159,6 +159,9 @@
  */
 #define COUNT_WARM_NS 1500000u
 #define COUNT_TIMED_NS 100000u
+/* While every reference is counted, one burst of so many, at random, has a long tail. With 8 as many sizes as
+ * without had no answer, since less than five bursts decide nothing (docs/decisions/tails-of-bursts.md). */
+#define COUNT_LONG_TAIL_EVERY 4u
 /* After the timed part the burst begins within so many references, at random, and is weighted by the time
  * of the COUNT_NEAR_REFS before it. The time is noted every COUNT_MARK_REFS. Slow code, or code that never
  * reaches a mark, is cut short after COUNT_NEAR_NS. */

@@ -145,6 +145,8 @@ static int begin_session(struct run *r, struct error *err)
     /* A trace has the bursts alone. */
     int has_tails = follows_lines(o) && o->watch == COLLECT_WATCH_AUTO && o->watch_lines == 0 &&
                     o->trace == NULL && o->reduce == COLLECT_REDUCE_DISTANCES;
+    /* Perhaps for a part of the run. */
+    int counts = r->full || o->clock == COLLECT_CLOCK_COUNT_ALWAYS;
     const struct session_setting setting = {
         .mode = r->full                                           ? WIRE_MODE_FULL
                 : r->options->clock == COLLECT_CLOCK_COUNT_ALWAYS ? WIRE_MODE_COUNT
@@ -152,6 +154,7 @@ static int begin_session(struct run *r, struct error *err)
         .begins_full = r->full && !o->full,
         .burst_refs = o->burst_refs,
         .tail_refs = has_tails ? COLLECT_TAIL_TIMES * o->burst_refs : 0,
+        .long_tail_refs = has_tails && counts ? COLLECT_LONG_TAIL_TIMES * o->burst_refs : 0,
         .gap_us = o->gap_us != 0 ? o->gap_us
                   : o->full      ? COLLECT_GAP_US
                                  : budget_first_gap_ns(o->overhead_percent) / 1000,

@@ -56,9 +56,11 @@
 #define COLLECT_BURST_REFS 30000u
 /*
  * A burst is recorded for so many times its length more. In this tail some of its survivors are followed: so
- * many for each of the first bursts, half of that up to four times as many bursts, and then a quarter.
+ * many for each of the first bursts, half of that up to four times as many bursts, and then a quarter. While
+ * every reference is counted some tails are longer (docs/decisions/tails-of-bursts.md).
  */
 #define COLLECT_TAIL_TIMES 6u
+#define COLLECT_LONG_TAIL_TIMES 36u
 #define COLLECT_TAIL_LINES 16u
 #define COLLECT_TAIL_BURSTS UINT64_C(500)
 /* Most touches of a burst that are analysed: so many for each recorded word, plus a constant. A string

@@ -34,7 +34,7 @@
 
 #define WIRE_ENV "CACHEGRAM_SESSION"
 #define WIRE_MAGIC 0x6d61726765686361ull /* "achegram" */
-#define WIRE_VERSION 26u
+#define WIRE_VERSION 27u
 /* The agent does not start in a process whose limit on memory leaves less: three times what it maps
  * (docs/agent-rules.md), so that the process does not reach the limit because of the agent. */
 #define WIRE_ROOM_MB 1056
@@ -537,6 +537,7 @@ struct wire_session {
     uint64_t slot_bytes, slot_offset;                    /* slot i starts at slot_offset + i * slot_bytes */
     uint64_t template_offset, template_bytes;            /* within a slot; multiples of the page */
     uint64_t buffer_offset, buffer_bytes, buffer_stride; /* stride = bytes + one guard page */
+    uint64_t long_bytes; /* of a slot's last buffer, at least buffer_bytes: for long tails of bursts */
     uint64_t full_bytes; /* while every reference is recorded, only this last part of a buffer is used */
     uint64_t gap_ns;     /* mean CPU time between bursts of a thread */
     uint64_t seed;
@@ -573,5 +574,11 @@ struct wire_session {
     uint32_t executions; /* atomic: announced so far; the last ones: */
     struct wire_execution execution[WIRE_MAX_EXECUTIONS];
 };
+
+/* Size of a slot's buffer i. */
+static inline uint64_t wire_buffer_bytes(const struct wire_session *session, uint32_t i)
+{
+    return i + 1 == session->nbuffers ? session->long_bytes : session->buffer_bytes;
+}
 
 #endif

@@ -275,6 +275,22 @@ def test_tails_of_bursts(built, record):
             assert 5000 < statistics.median(ends) < 16000
 
 
+def test_long_tails(built, record, cachegram):
+    """Where every reference is counted no page is protected, but one burst of four has a longer tail: reuses beyond the
+    others' tails are found there, at their exact time."""
+    lines = 500000
+    result, db = record(["--mode", "count", "--overhead", "20"], [built / "cycle", lines, 1200])
+    assert result.status == 0
+    with sqlite3.connect(f"file:{db}?mode=ro", uri=True) as con:
+        rows = con.execute("select outcome, age + inside_refs, burst from watch where cpu_ns = 0").fetchall()
+    reused = [refs for outcome, refs, _ in rows if outcome == "reused"]
+    assert sum(abs(refs - lines) < 3 for refs in reused) > 0.9 * len(reused) > 0, collections.Counter(reused).most_common(5)
+    bursts = len({burst for *_, burst in rows})
+    assert 0.15 < len({burst for outcome, _, burst in rows if outcome == "reused"}) / bursts < 0.3 and bursts > 20
+    curve = run([cachegram, "mrc", "--format", "csv", "--sizes", "1M,16M", db]).out.decode().splitlines()[1:]
+    assert all(float(row.split(",")[1]) > 0.95 for row in curve), curve
+
+
 def test_busy_pages(built, record):
     """Lines that are touched every 40,960 references, on pages that are every 640. Half of these and more are made in the
     short bursts after faults, and have no time: such lines were reported as touched again at once. What is between a short

@@ -36,13 +36,15 @@ static void add_guard_page(int index)
 {
     if (__atomic_load_n(&has_guard_page, __ATOMIC_RELAXED) >> index & 1)
         return;
-    own_guard((char *)buffer_address(index) + session->buffer_bytes);
+    own_guard((char *)buffer_address(index) + wire_buffer_bytes(session, (uint32_t)index));
     __atomic_fetch_or(&has_guard_page, UINT64_C(1) << index, __ATOMIC_RELAXED);
 }
 
-static int find_buffer(void)
+/* wants_long: the long one, if it is free. Otherwise that is taken last. */
+static int find_buffer(int wants_long)
 {
-    for (uint32_t i = 0; i < session->nbuffers; i++) {
+    for (uint32_t n = 0; n < session->nbuffers; n++) {
+        uint32_t i = wants_long ? session->nbuffers - 1 - n : n;
         uint32_t expected = WIRE_BUF_FREE;
         if (__atomic_load_n(&proc->buf_state[i], __ATOMIC_RELAXED) == WIRE_BUF_FREE &&
             __atomic_compare_exchange_n(&proc->buf_state[i], &expected, WIRE_BUF_OWNED, 0, __ATOMIC_ACQUIRE,
@@ -56,8 +58,12 @@ void start_buffer(struct thread *t, int index)
 {
     add_guard_page(index);
     t->translation.buffer = index;
-    uint64_t bytes = agent_records_all() ? session->full_bytes : session->buffer_bytes;
-    t->translation.buffer_end = buffer_address(index) + session->buffer_bytes / sizeof(uint64_t);
+    uint64_t all = wire_buffer_bytes(session, (uint32_t)index), bytes = session->buffer_bytes;
+    if (agent_records_all())
+        bytes = session->full_bytes;
+    else if (t->burst.wants_long_tail)
+        bytes = all;
+    t->translation.buffer_end = buffer_address(index) + all / sizeof(uint64_t);
     t->burst.buffer_start = t->translation.buffer_end - bytes / sizeof(uint64_t);
     t->burst.start_ns = sys_clock_ns(CLOCK_MONOTONIC);
     t->burst.cpu_start_ns = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID);
@@ -225,7 +231,7 @@ static int await_buffer(uint64_t most_ns)
     uint64_t began = 0;
     for (;;) {
         uint32_t freed = __atomic_load_n(&proc->buf_freed, __ATOMIC_SEQ_CST);
-        if ((index = find_buffer()) >= 0)
+        if ((index = find_buffer(0)) >= 0)
             break;
         if (!began)
             began = sys_clock_ns(CLOCK_MONOTONIC);
@@ -243,9 +249,10 @@ static int await_buffer(uint64_t most_ns)
     return index;
 }
 
-int take_buffer(struct thread *t)
+int take_buffer(struct thread *t, int wants_long_tail)
 {
-    t->translation.buffer = agent_records_all() ? await_buffer(BUFFER_WAIT_NS) : find_buffer();
+    t->burst.wants_long_tail = wants_long_tail;
+    t->translation.buffer = agent_records_all() ? await_buffer(BUFFER_WAIT_NS) : find_buffer(wants_long_tail);
     if (t->translation.buffer >= 0)
         return 1;
     count_add(&proc->count.skipped_buffer, 1);

@@ -24,7 +24,8 @@ void step_expected(void); /* like burst_step_begin, by an active thread: bursts 
 
 /* buffers.c. The thread's buffer is t->translation.buffer; negative: it has none. */
 extern const struct burst_ops *burst_ops;
-int take_buffer(struct thread *t);              /* 0: there is none, which is counted */
+/* 0: there is none, which is counted. wants_long_tail: of the burst, if the buffer for that is free. */
+int take_buffer(struct thread *t, int wants_long_tail);
 void start_buffer(struct thread *t, int index); /* records begin there from now on */
 /* A recorded burst begins in the thread's buffer; the context is the target's own. */
 void copy_stack(struct thread *t, const ucontext_t *uc);

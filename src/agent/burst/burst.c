@@ -232,7 +232,7 @@ void burst_counting_stopped(struct thread *t, ucontext_t *uc)
         arch_restore(t, uc);
         memcpy(&uc->uc_sigmask, &t->generated.app_mask, sizeof t->generated.app_mask);
         burst_end(t, WIRE_END_FULL, 0, t->generated.cursor, UINT32_MAX);
-    } else if (verdict == COUNT_RECORD && t->clock.endless && !take_buffer(t)) {
+    } else if (verdict == COUNT_RECORD && t->clock.endless && !take_buffer(t, count_draws_long_tail(t))) {
         count_not_recorded(t, uc);
     } else if (verdict == COUNT_RECORD) {
         arch_restore(t, uc);
@@ -277,7 +277,7 @@ int burst_enter(struct thread *t, ucontext_t *uc)
     /* A stretch without an end must not keep a buffer from others. */
     if (!(t->translation.counts && t->clock.endless)) {
         t->native.refused = WIRE_NATIVE_BUFFER;
-        if (!take_buffer(t))
+        if (!take_buffer(t, 0))
             goto out;
         if (full && !agent_records_all()) {
             discard_buffer(t);

@@ -39,11 +39,12 @@ enum count_verdict {
 enum count_verdict count_stop(struct thread *t, ucontext_t *uc);
 /* Every reference is counted: there was no buffer for the burst of that verdict. */
 void count_not_recorded(struct thread *t, ucontext_t *uc);
-void count_recorded(struct thread *t);    /* there was one */
-void count_marked(struct thread *t);      /* the counter has reached its mark */
-void count_call_begins(struct thread *t); /* a system call of the target begins in counting code */
-void count_call_ends(struct thread *t);   /* ... and has returned */
-void count_end(struct thread *t);         /* the stretch ends, for any reason; the context is the target's */
+void count_recorded(struct thread *t);       /* there was one */
+int count_draws_long_tail(struct thread *t); /* whether that burst should have a long tail, at random */
+void count_marked(struct thread *t);         /* the counter has reached its mark */
+void count_call_begins(struct thread *t);    /* a system call of the target begins in counting code */
+void count_call_ends(struct thread *t);      /* ... and has returned */
+void count_end(struct thread *t);    /* the stretch ends, for any reason; the context is the target's */
 void count_forget(struct thread *t); /* discards the count: no burst follows that it could be stored with */
 void count_thread_gone(struct thread *t);
 /*

@@ -461,6 +461,17 @@ void count_recorded(struct thread *t)
     t->clock.skipped_gaps = 0;
 }
 
+int count_draws_long_tail(struct thread *t)
+{
+    struct counting *c = &t->clock;
+    if (c->bursts_to_draw == 0) {
+        c->bursts_to_draw = COUNT_LONG_TAIL_EVERY;
+        c->bursts_to_long = random_splitmix64(&t->timing.random) % COUNT_LONG_TAIL_EVERY + 1;
+    }
+    c->bursts_to_draw--;
+    return --c->bursts_to_long == 0;
+}
+
 uint64_t count_work_begins(const struct thread *t)
 {
     if (!t->translation.counts)

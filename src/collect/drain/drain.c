@@ -224,7 +224,7 @@ static const uint64_t *words_of(const struct drain *d, const struct wire_proc *p
                                 const struct wire_desc *desc, uint64_t *n)
 {
     const struct wire_session *layout = &d->session->layout;
-    uint64_t capacity = layout->buffer_bytes / sizeof(uint64_t);
+    uint64_t capacity = wire_buffer_bytes(layout, i) / sizeof(uint64_t);
     const char *buffer = (const char *)proc + layout->buffer_offset + i * layout->buffer_stride;
     uint64_t first = desc->first_word < capacity ? desc->first_word : capacity;
     *n = desc->words < capacity - first ? desc->words : capacity - first;

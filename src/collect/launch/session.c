@@ -81,8 +81,10 @@ static struct wire_session lay_out(const struct session_setting *o)
     w.buffer_offset = w.template_offset + w.template_bytes;
     w.full_bytes = full ? COLLECT_FULL_BUFFER_BYTES : bytes_of(o->burst_refs);
     w.buffer_bytes = full ? w.full_bytes : w.full_bytes + bytes_of(o->tail_refs);
+    w.long_bytes = w.full_bytes + bytes_of(o->long_tail_refs);
+    w.long_bytes = w.long_bytes > w.buffer_bytes ? w.long_bytes : w.buffer_bytes;
     w.buffer_stride = w.buffer_bytes + WIRE_PAGE;
-    w.slot_bytes = w.buffer_offset + w.nbuffers * w.buffer_stride;
+    w.slot_bytes = w.buffer_offset + (w.nbuffers - 1) * w.buffer_stride + w.long_bytes + WIRE_PAGE;
     w.session_bytes = w.slot_offset + w.nslots * w.slot_bytes;
     return w;
 }

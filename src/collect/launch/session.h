@@ -16,10 +16,11 @@ struct session {
 
 struct session_setting {
     enum wire_mode mode;
-    int begins_full;     /* mode is full, and the run goes on in bursts (wire_session.begins_full) */
-    uint64_t burst_refs; /* longest burst */
-    uint64_t tail_refs;  /* references after it that are recorded too (watch/burst-tail.h); in burst mode */
-    uint64_t gap_us;     /* mean CPU time between a thread's bursts */
+    int begins_full;         /* mode is full, and the run goes on in bursts (wire_session.begins_full) */
+    uint64_t burst_refs;     /* longest burst */
+    uint64_t long_tail_refs; /* the same of a long tail; 0: there is none */
+    uint64_t tail_refs; /* references after it that are recorded too (watch/burst-tail.h); in burst mode */
+    uint64_t gap_us;    /* mean CPU time between a thread's bursts */
     uint64_t seed;
     int follow; /* children too */
 };
