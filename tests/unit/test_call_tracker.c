@@ -76,7 +76,7 @@ int rseq_has_descriptor(uint64_t address)
     (void)address;
     return 0;
 }
-void signals_intercept_libc(void)
+void signals_intercept_direct(void)
 {
 }
 int divert_enable(struct thread *t)

@@ -269,7 +269,7 @@ int burst_enter(struct thread *t, ucontext_t *uc)
     if (regions_check())
         arch_flush();
     burst_ops->begins(t);
-    signals_intercept_libc(); /* it may have installed its handlers since the last burst */
+    signals_intercept_direct(); /* handlers may have been installed since the last burst */
     /* Decided once: full mode may end while the thread waits for a buffer. What it then recorded, at no
      * random moment, would represent hours. */
     int full = agent_records_all();

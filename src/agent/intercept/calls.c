@@ -226,7 +226,7 @@ static int changes_mappings(long number, const uint64_t *args, struct memory *m)
     return 1;
 }
 
-/* See signals_intercept_libc. */
+/* See signals_intercept_direct. */
 static int is_libc_signal(long number, const uint64_t *args)
 {
     return number == SYS_rt_sigaction && (args[0] == 32 || args[0] == 33) && args[1] &&
@@ -395,7 +395,7 @@ void calls_diverted(struct thread *t, ucontext_t *uc, int foreign)
     if (is_libc_signal(number, args)) {
         unprotect_for_call(t, CALL_IN_HANDLER, number, args);
         make_in_handler(uc, number, args);
-        signals_intercept_libc();
+        signals_intercept_direct();
         watch_call_ends(t);
         reprotect(t, uc);
         return;

@@ -29,7 +29,7 @@ static int emulate_signal_call(struct thread *t, long number, const uint64_t *ar
         if (is_agent)
             return 0;
         *result = signals_action_call(t, args);
-        signals_intercept_libc();
+        signals_intercept_direct();
         return 1;
     case SYS_sigaltstack:
         return !is_agent && signals_altstack_call(t, t->generated.app_rsp, args, result);

@@ -7,12 +7,14 @@
  * signals only those for which the target has a handler.
  */
 #include <errno.h>
+#include <time.h>
 #include "agent/signals/signals.h"
 #include "agent/sys/process.h"
 #include "agent/sys/session.h"
 #include "agent/sys/sys.h"
 #include "agent/thread.h"
 #include "agent/threads/threads.h"
+#include "agent/tunables.h"
 
 struct kernel_sigaction signals_target[LAST_SIGNAL + 1], signals_last_handler[LAST_SIGNAL + 1];
 static int uninstalled = 1; /* the kernel has the target's own dispositions: before the start, or again */
@@ -88,7 +90,26 @@ int signals_handlers_installed(void)
     return is_installed(SIGSEGV) && is_installed(SIGTRAP) && (!session->watch || is_installed(SIGSYS));
 }
 
-void signals_intercept_libc(void)
+/* Other handlers, if they block signals by which protected pages are reported, which kills. */
+static void intercept_blocking(void)
+{
+    static uint64_t last_ns;
+    static const uint64_t kills = SIGNAL_BIT(SIGSEGV) | SIGNAL_BIT(SIGSYS);
+    uint64_t now_ns = sys_clock_ns(CLOCK_MONOTONIC), before_ns = __atomic_load_n(&last_ns, __ATOMIC_RELAXED);
+    if ((before_ns != 0 && now_ns - before_ns < DIRECT_HANDLERS_NS) ||
+        !__atomic_compare_exchange_n(&last_ns, &before_ns, now_ns, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        return;
+    for (int sig = 1; sig <= LAST_SIGNAL; sig++) {
+        struct kernel_sigaction k;
+        if (is_fault(sig) || sys_failed(kernel_action(sig, NULL, &k)) || k.handler == (void *)SIG_DFL ||
+            k.handler == (void *)SIG_IGN || k.handler == (void *)(uintptr_t)signal_entry || !(k.mask & kills))
+            continue;
+        note(sig, &k);
+        take_over(sig, k.flags);
+    }
+}
+
+void signals_intercept_direct(void)
 {
     static const int handled[] = {SIGPROF, 32, 33};
     for (size_t i = 0; i < sizeof handled / sizeof *handled; i++) {
@@ -100,6 +121,7 @@ void signals_intercept_libc(void)
         note(sig, &k);
         take_over(sig, k.flags);
     }
+    intercept_blocking();
 }
 
 static siginfo_t *held_slot(struct thread *t, int sig)

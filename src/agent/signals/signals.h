@@ -67,8 +67,12 @@ int signals_handlers_installed(void); /* nonzero: the agent's fault handlers are
  * SIGPROF, by which `gcc -pg` samples (profil). libc installs their handlers by system calls that are not
  * interposed, but they must not see a context inside one of the agent's calls, and must not run on the
  * agent's signal stack: the target's handler of another signal may interrupt them on its own stack, and the
- * agent's next frame would overwrite theirs. The handler of SIGPROF also blocks SIGSEGV and SIGSYS. */
-void signals_intercept_libc(void);
+ * agent's next frame would overwrite theirs. The handler of SIGPROF also blocks SIGSEGV and SIGSYS.
+ *
+ * And, some time later at the latest, handlers that the program has installed by direct system calls, or
+ * through a function of libc's that it found in another way (RTLD_DEEPBIND), if they block SIGSEGV or SIGSYS.
+ */
+void signals_intercept_direct(void);
 void signals_hold(struct thread *t, int sig, const siginfo_t *info); /* until signals_resend_held */
 int signals_any_held(void);                                          /* of any thread */
 void signals_resend_held(struct thread *t); /* SIGSEGV and SIGBUS must be blocked, or they arrive at once */

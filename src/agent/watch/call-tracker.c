@@ -219,7 +219,8 @@ void tracker_start(struct thread *t)
     if (divert_calls(t))
         return;
     if (!tracking) {
-        signals_intercept_libc(); /* other threads may have installed libc's handlers by undiverted calls */
+        /* Other threads may have installed handlers by undiverted calls. */
+        signals_intercept_direct();
         tracker_new_epoch();
     }
     set_selector(t);
@@ -248,7 +249,7 @@ void disable_watching(enum wire_unwatched why)
 int divert_calls(struct thread *t)
 {
     if (!t->divert.is_on && watch_several_threads()) /* installed while no calls were diverted */
-        signals_intercept_libc();
+        signals_intercept_direct();
     int result = divert_enable(t);
     if (result)
         disable_watching(WIRE_UNWATCHED_KERNEL);

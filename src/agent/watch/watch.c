@@ -230,7 +230,7 @@ uint32_t watch_prepare_question(struct thread *t, uint64_t number)
         fit = may && signals_handlers_installed() && !data_is_limited();
     watch_reap();
     if (watch_several_threads())
-        signals_intercept_libc();
+        signals_intercept_direct();
     watch_call_ends(t); /* the burst's last call */
     watch_lock();
     fit = fit && may_ask(t);
