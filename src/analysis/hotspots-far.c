@@ -8,41 +8,6 @@
 
 #include "analysis/hotspots-internal.h"
 
-static uint32_t function_of(const struct reading *r, uint64_t site)
-{
-    return r->functions ? analysis_groups_of(r->functions, site) : ANALYSIS_NO_GROUP;
-}
-
-/* Of each row the number of its function; NULL with code 0: rows are no parts of functions. */
-static uint32_t *functions_of_rows(const struct reading *r, int *code)
-{
-    const struct analysis_groups *g = &r->groups;
-    uint32_t *of_group, *of_row;
-    *code = 0;
-    if (!r->functions)
-        return NULL;
-    of_group = calloc(g->n + 1, sizeof *of_group);
-    of_row = calloc(r->h->n + 1, sizeof *of_row);
-    if (!of_group || !of_row) {
-        free(of_group);
-        free(of_row);
-        *code = -ENOMEM;
-        return NULL;
-    }
-    for (uint64_t site = 0; site <= g->most_site; site++)
-        if (g->of_site[site] != ANALYSIS_NO_GROUP)
-            of_group[g->of_site[site]] = function_of(r, site);
-    if (!r->h->objects) {
-        free(of_row);
-        return of_group;
-    }
-    for (size_t i = 0; i < g->capacity; i++)
-        if (g->pairs[i].row != 0)
-            of_row[g->pairs[i].row - 1] = of_group[g->pairs[i].group];
-    free(of_group);
-    return of_row;
-}
-
 static double mean_weight(const struct analysis_weights *w)
 {
     double sum = 0;
@@ -56,14 +21,9 @@ static double mean_weight(const struct analysis_weights *w)
 
 int hotspots_far_begin(struct reading *r, struct error *err)
 {
-    int code;
     if (r->h->full)
         return 0;
-    uint32_t *functions = functions_of_rows(r, &code);
-    if (code == 0)
-        r->far_shares = far_shares_new(r->h->n, r->lines, mean_weight(r->weights), functions,
-                                       r->functions ? r->functions->n : 0);
-    free(functions);
+    r->far_shares = far_shares_new(r->h->n, r->lines, mean_weight(r->weights));
     r->far = calloc(r->h->n + 1, sizeof *r->far);
     return r->far_shares && r->far ? 0 : error_set(err, -ENOMEM, "out of memory for the hotspots");
 }
@@ -111,13 +71,11 @@ int hotspots_far_find(struct reading *r, struct error *err)
         return 0;
     for (size_t i = 0; i < r->weights->nmissed && code == 0; i++) {
         const struct analysis_missed *m = &r->weights->missed[i];
-        uint32_t row = ANALYSIS_NO_GROUP, function = m->site ? function_of(r, m->site) : ANALYSIS_NO_GROUP,
-                 site;
+        uint32_t row = ANALYSIS_NO_GROUP, site;
         if (has_row(r, m, &site))
             row = analysis_groups_row(r->h, &r->groups, site, (uint32_t)m->object);
         if (hotspots_selected(r, m->process, m->tid))
             code = far_shares_hit(r->far_shares, row != ANALYSIS_NO_GROUP ? row : FAR_SHARES_UNKNOWN,
-                                  function != ANALYSIS_NO_GROUP ? function : FAR_SHARES_UNKNOWN,
                                   (size_t)m->burst, m->weight);
     }
     if (code == 0)

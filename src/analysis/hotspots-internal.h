@@ -28,11 +28,10 @@ struct reading {
     const struct analysis_weights *weights; /* of bursts; NULL in full mode */
     size_t next;                            /* in weights */
     struct analysis_groups groups;
-    struct shares *shares, *spread;          /* spread: NULL in full mode */
-    struct far_shares *far_shares;           /* NULL in full mode */
-    struct far_share *far;                   /* of each row */
-    const struct analysis_groups *functions; /* NULL: rows are no parts of functions */
-    uint64_t *processes;                     /* the selected ones */
+    struct shares *shares, *spread; /* spread: NULL in full mode */
+    struct far_shares *far_shares;  /* NULL in full mode */
+    struct far_share *far;          /* of each row */
+    uint64_t *processes;            /* the selected ones */
     size_t nprocesses;
     double lines;                 /* of the cache */
     double decided[OCTAVES_BINS]; /* part of a bin at distances of `lines` and more */

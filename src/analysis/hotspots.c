@@ -19,16 +19,11 @@
 static int make_rows(struct profile *p, struct reading *r, struct error *err)
 {
     struct analysis_hotspots *h = r->h;
-    const struct recorded_rows *functions = NULL;
     int code = analysis_recorded_lend(h->recorded, p, h, err);
     if (code == 0)
         code = analysis_recorded_rows(h->recorded, h, h->by, h->objects, &r->rows, err);
-    if (code == 0 && !h->full && h->by != ANALYSIS_BY_NOTHING && h->by != ANALYSIS_BY_MODULE)
-        code = analysis_recorded_rows(h->recorded, h, ANALYSIS_BY_FUNCTION, 0, &functions, err);
     if (code != 0)
         return code;
-    if (functions)
-        r->functions = &functions->groups;
     if (r->rows->groups.n == 0 && (code = analysis_refuse_unprofiled(p, h->profile, err)) != 0)
         return code;
     if (r->rows->groups.n == 0)

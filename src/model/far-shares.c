@@ -29,10 +29,6 @@
  * allow. Lines that are never touched again have no such instruction; their part of the misses, the first
  * touches of lines in the run, is assumed to be distributed as m.
  *
- * Small groups (source lines) have few samples each. Therefore their parents (functions) get their shares
- * first, as if there were no smaller groups. Then each parent's share is divided among its groups in the same
- * way: in proportion to m_g, corrected by the samples of this parent.
- *
  * The standard error is that of f, by Wilson's interval for the share s, or that of the model if it is
  * smaller: the part rho of the misses is expected by the hazard of all groups, or is more than `far` allows.
  * There m is assumed
@@ -47,7 +43,6 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "model/internal.h"
 #include "base/array.h"
@@ -65,7 +60,7 @@
 #define UNKNOWN_ERROR 1.
 
 struct hit {
-    size_t group, parent, sample;
+    size_t group, sample;
     double weight;
 };
 
@@ -75,11 +70,9 @@ struct far_values {
 };
 
 struct far_shares {
-    size_t n, nparents;
+    size_t n;
     double lines, touch; /* touch: mean weight of a touch */
     uint32_t nbins;      /* bins that are at least partly below `lines`; one more has all above */
-    unsigned char *used; /* of each parent: whether it has groups */
-    uint32_t *parents;   /* NULL: none */
     /* [group * (nbins + 1) + bin]; reuses and ends: of bursts and their tails; entries: of tails */
     double *reuses, *ends, *entries, *firsts;
     struct far_values *values; /* likewise; NULL before far_shares_find */
@@ -87,14 +80,12 @@ struct far_shares {
     size_t nhits, capacity;
 };
 
-struct far_shares *far_shares_new(size_t n, double lines, double touch, const uint32_t *parents,
-                                  size_t nparents)
+struct far_shares *far_shares_new(size_t n, double lines, double touch)
 {
     struct far_shares *f = calloc(1, sizeof *f);
     if (!f)
         return NULL;
     f->n = n;
-    f->nparents = nparents;
     f->lines = lines;
     f->touch = touch;
     f->nbins = lines < 0x1p40 ? octaves_bin((uint64_t)lines) + 1 : OCTAVES_BINS;
@@ -102,25 +93,16 @@ struct far_shares *far_shares_new(size_t n, double lines, double touch, const ui
     f->firsts = calloc((n + 1) * (f->nbins + 1), sizeof *f->firsts);
     f->ends = calloc((n + 1) * (f->nbins + 1), sizeof *f->ends);
     f->entries = calloc((n + 1) * (f->nbins + 1), sizeof *f->entries);
-    f->parents = parents ? malloc((n + 1) * sizeof *f->parents) : NULL;
-    f->used = calloc(nparents + 1, 1);
-    if (!f->reuses || !f->firsts || !f->ends || !f->entries || !f->used || (parents && !f->parents)) {
-        far_shares_free(f);
-        return NULL;
-    }
-    if (parents)
-        memcpy(f->parents, parents, n * sizeof *parents);
-    for (size_t g = 0; g < n && parents; g++)
-        f->used[parents[g]] = 1;
-    return f;
+    if (f->reuses && f->firsts && f->ends && f->entries)
+        return f;
+    far_shares_free(f);
+    return NULL;
 }
 
 void far_shares_free(struct far_shares *f)
 {
     if (!f)
         return;
-    free(f->parents);
-    free(f->used);
     free(f->reuses);
     free(f->firsts);
     free(f->ends);
@@ -146,14 +128,11 @@ void far_shares_add(struct far_shares *f, size_t group, enum far_touch what, uin
     counts[at] += weight;
 }
 
-int far_shares_hit(struct far_shares *f, size_t group, size_t parent, size_t sample, double weight)
+int far_shares_hit(struct far_shares *f, size_t group, size_t sample, double weight)
 {
     if (ARRAY_GROW(f->hits, f->nhits, f->capacity) < 0)
         return -ENOMEM;
-    size_t whole = group < f->n && f->parents ? f->parents[group] : parent;
-    if (whole < f->nparents && !f->used[whole])
-        whole = FAR_SHARES_UNKNOWN;
-    f->hits[f->nhits++] = (struct hit){group, whole, sample, weight};
+    f->hits[f->nhits++] = (struct hit){group, sample, weight};
     return 0;
 }
 
@@ -207,7 +186,7 @@ static void find_hazards(const struct far_shares *f, const struct touches *t, co
 /*
  * Expected misses among a group's first touches that bursts do not decide. *known: as far as the group's own
  * touches say, the part of them that was not expected to be reused before by those of all groups. values:
- * NULL, or what each touch contributes (far_values).
+ * what each touch contributes (far_values).
  */
 static double expected_misses(const struct far_shares *f, const double *firsts, const struct hazards *h,
                               double prior, double *known, struct far_values *values)
@@ -225,15 +204,12 @@ static double expected_misses(const struct far_shares *f, const double *firsts, 
             sum += missed;
             all += missed / unknown;
         }
-        if (values)
-            values[bin].first = below * half;
+        values[bin].first = below * half;
         further = half * rest;
         unknown *= pow(rest * rest, others);
         unknown = fmax(unknown, 1e-6);
     }
     *known = all > 0 ? sum / all : 1;
-    if (!values)
-        return sum;
     /* What a touch changes of the hazards, and so of the sum: if it is reused in a bin that first touches
      * have to pass, and if it passes it. */
     double passing = 0, passed = 0;
@@ -264,17 +240,15 @@ static void normalise(double *values, size_t n)
         values[i] = sum > 0 ? values[i] / sum : 0;
 }
 
-/* m of each of n groups, and how much of it is their own (expected_misses), with those counts. values: NULL,
- * or of the groups. */
+/* m of each group, and how much of it is its own (expected_misses). */
 struct model {
     double *share, *known;
     double misses; /* of all groups */
-    struct far_values *values;
 };
 
-static int find_model(const struct far_shares *f, size_t n, const struct touches *counts, struct model *model)
+static int find_model(const struct far_shares *f, struct model *model)
 {
-    size_t width = f->nbins + 1;
+    size_t n = f->n, width = f->nbins + 1;
     double *work = calloc(8 * width, sizeof *work);
     if (!work)
         return -ENOMEM;
@@ -282,9 +256,9 @@ static int find_model(const struct far_shares *f, size_t n, const struct touches
     const struct hazards common = {work + 3 * width, work + 4 * width},
                          own = {work + 5 * width, work + 6 * width};
     for (size_t i = 0; i < n * width; i++) {
-        all[0][i % width] += counts->reuses[i];
-        all[1][i % width] += counts->ends[i];
-        all[2][i % width] += counts->entries[i];
+        all[0][i % width] += f->reuses[i];
+        all[1][i % width] += f->ends[i];
+        all[2][i % width] += f->entries[i];
     }
     const struct touches of_all = {all[0], all[1], all[2], NULL};
     double prior = PRIOR * f->touch;
@@ -292,37 +266,17 @@ static int find_model(const struct far_shares *f, size_t n, const struct touches
     model->misses = 0;
     for (size_t g = 0; g < n; g++) {
         size_t at = g * width;
-        const struct touches t = {counts->reuses + at, counts->ends + at, counts->entries + at,
-                                  counts->firsts + at};
+        const struct touches t = {f->reuses + at, f->ends + at, f->entries + at, f->firsts + at};
         find_hazards(f, &t, common.hazard, prior, &own);
-        model->share[g] = expected_misses(f, t.firsts, &own, prior, &model->known[g],
-                                          model->values ? model->values + at : NULL);
+        model->share[g] = expected_misses(f, t.firsts, &own, prior, &model->known[g], f->values + at);
         model->misses += model->share[g];
     }
     for (size_t g = 0; g < n && model->misses == 0; g++)
         for (uint32_t bin = 0; bin < f->nbins; bin++)
-            model->share[g] += counts->firsts[g * width + bin] * (1 - far_shares_part_above(bin, f->lines));
+            model->share[g] += f->firsts[g * width + bin] * (1 - far_shares_part_above(bin, f->lines));
     free(work);
     normalise(model->share, n);
     return 0;
-}
-
-/* The same for the parents. */
-static int find_parents_model(const struct far_shares *f, struct model *model)
-{
-    size_t width = f->nbins + 1, size = f->nparents * width;
-    double *sums = calloc(4 * size + 1, sizeof *sums);
-    if (!sums)
-        return -ENOMEM;
-    const double *of_groups[] = {f->reuses, f->ends, f->entries, f->firsts};
-    for (size_t g = 0; g < f->n; g++)
-        for (size_t bin = 0; bin < width; bin++)
-            for (size_t i = 0; i < 4; i++)
-                sums[i * size + f->parents[g] * width + bin] += of_groups[i][g * width + bin];
-    const struct touches counts = {sums, sums + size, sums + 2 * size, sums + 3 * size};
-    int code = find_model(f, f->nparents, &counts, model);
-    free(sums);
-    return code;
 }
 
 /* --- from watched lines --- */
@@ -336,24 +290,22 @@ static int compare_samples(const void *a, const void *b)
 /* Summary of the samples. */
 struct sampled {
     double number;  /* effective number of bursts */
-    double unknown; /* the part of their weights that is of no group, or no parent if there are parents */
-    double *seen;   /* f of each group, or parent */
+    double unknown; /* the part of their weights that is of no group */
+    double *seen;   /* f of each group */
 };
 
 static void sum_hits(struct far_shares *f, struct sampled *s)
 {
     double all = 0, known = 0, of_burst = 0, squares = 0;
-    size_t n = f->parents ? f->nparents : f->n;
     if (f->nhits > 0)
         qsort(f->hits, f->nhits, sizeof *f->hits, compare_samples);
     for (size_t i = 0; i < f->nhits; i++) {
         const struct hit *hit = &f->hits[i];
-        size_t group = f->parents ? hit->parent : hit->group;
         all += hit->weight;
-        if (group < n) {
+        if (hit->group < f->n) {
             known += hit->weight;
             of_burst += hit->weight;
-            s->seen[group] += hit->weight;
+            s->seen[hit->group] += hit->weight;
         }
         if (i + 1 == f->nhits || hit[1].sample != hit->sample) {
             squares += of_burst * of_burst;
@@ -362,7 +314,7 @@ static void sum_hits(struct far_shares *f, struct sampled *s)
     }
     s->number = squares > 0 ? known * known / squares : 0;
     s->unknown = all > 0 ? 1 - known / all : 0;
-    normalise(s->seen, n);
+    normalise(s->seen, f->n);
 }
 
 /* c, from sums over groups: of squared differences between samples and model, of squares of samples, and of
@@ -383,7 +335,7 @@ static double model_error(double share, double known)
     return known > 0 ? share * (1 - share) * UNKNOWN_ERROR * (1 - known) / known : INFINITY;
 }
 
-/* Combines model and samples of n groups without parents. Returns c. */
+/* Combines model and samples of n groups. Returns c. */
 static double combine(const struct model *model, const struct sampled *s, size_t n, struct far_share *shares)
 {
     double difference = 0, squares = 0, sum = 0, errors = 0;
@@ -400,52 +352,6 @@ static double combine(const struct model *model, const struct sampled *s, size_t
         shares[g].share = (1 - s->unknown) * (model->share[g] + c * (s->seen[g] - model->share[g])) +
                           s->unknown * model->share[g];
     return c;
-}
-
-/* Sums over the groups of a parent. */
-struct inside {
-    double model, seen, difference, squares, errors, weight;
-};
-
-/* Divides the shares of parents among their groups. model: of the groups. */
-static int divide(const struct far_shares *f, const struct model *model, const struct sampled *s,
-                  const struct far_share *of_parents, struct far_share *shares)
-{
-    struct inside *inside = calloc(f->nparents + 1, sizeof *inside);
-    double *seen = calloc(f->n + 1, sizeof *seen);
-    if (!inside || !seen) {
-        free(inside);
-        free(seen);
-        return -ENOMEM;
-    }
-    for (size_t i = 0; i < f->nhits; i++)
-        if (f->hits[i].group < f->n)
-            seen[f->hits[i].group] += f->hits[i].weight;
-    for (size_t g = 0; g < f->n; g++) {
-        inside[f->parents[g]].model += model->share[g];
-        inside[f->parents[g]].seen += seen[g];
-        inside[f->parents[g]].weight++;
-    }
-    for (size_t g = 0; g < f->n; g++) {
-        struct inside *p = &inside[f->parents[g]];
-        seen[g] = p->seen > 0 ? seen[g] / p->seen : 0;
-        /* a parent without first touches: by samples, or equal shares if these do not name a group */
-        shares[g].share = p->model > 0 ? model->share[g] / p->model : p->seen > 0 ? seen[g] : 1 / p->weight;
-        double error = model_error(shares[g].share, model->known[g]);
-        p->difference += (seen[g] - shares[g].share) * (seen[g] - shares[g].share);
-        p->squares += seen[g] * seen[g];
-        p->errors += error * error;
-    }
-    for (size_t g = 0; g < f->n; g++) {
-        const struct inside *p = &inside[f->parents[g]];
-        double number = p->seen > 0 ? s->number * s->seen[f->parents[g]] : 0;
-        double c = trust(p->difference, p->squares, p->errors, number);
-        shares[g].share += c * (seen[g] - shares[g].share);
-        shares[g].share *= of_parents[f->parents[g]].share;
-    }
-    free(inside);
-    free(seen);
-    return 0;
 }
 
 /* By the samples alone, or by the model with that part c of the samples, whichever is smaller. */
@@ -491,7 +397,7 @@ static void scale_values(const struct far_shares *f, double expected, const stru
         size_t g = i / (f->nbins + 1);
         double misses = model->share[g] * model->misses, all = isnan(expected) ? model->misses : expected,
                scale = misses > 0 ? shares[g].share * all / misses : 0;
-        struct far_values *v = &model->values[i];
+        struct far_values *v = &f->values[i];
         v->reuse *= scale;
         v->first *= scale;
         v->entry *= scale;
@@ -501,36 +407,23 @@ static void scale_values(const struct far_shares *f, double expected, const stru
 
 int far_shares_find(struct far_shares *f, double far, struct far_share *shares, double *hits)
 {
-    size_t n = f->n, nparents = f->parents ? f->nparents : 0, all = n + nparents;
-    double *work = calloc(3 * all + 1, sizeof *work), c = 0;
-    struct far_share *of_parents = calloc(nparents + 1, sizeof *of_parents);
+    size_t n = f->n;
+    double *work = calloc(3 * n + 1, sizeof *work);
     free(f->values);
     f->values = calloc((n + 1) * (f->nbins + 1), sizeof *f->values);
-    int code = -ENOMEM;
-    struct model model = {.share = work, .known = work + all, .values = f->values},
-                 parents = {.share = work + n, .known = work + all + n};
-    const struct touches counts = {f->reuses, f->ends, f->entries, f->firsts};
-    if (work && of_parents && f->values)
-        code = find_model(f, n, &counts, &model);
-    if (code == 0 && f->parents)
-        code = find_parents_model(f, &parents);
+    struct model model = {.share = work, .known = work + n};
+    int code = work && f->values ? find_model(f, &model) : -ENOMEM;
     if (code == 0) {
-        struct sampled s = {.seen = work + 2 * all};
-        struct far_share *first = f->parents ? of_parents : shares;
-        struct model *of_first = f->parents ? &parents : &model;
+        struct sampled s = {.seen = work + 2 * n};
         sum_hits(f, &s);
         double expected = far * sum_undecided(f);
         lessen_known(expected, &model, n);
-        lessen_known(expected, &parents, nparents);
-        c = combine(of_first, &s, f->parents ? nparents : n, first);
-        if (f->parents)
-            code = divide(f, &model, &s, of_parents, shares);
+        double c = combine(&model, &s, n, shares);
         scale_values(f, expected, &model, shares);
         find_errors(&model, &s, c, n, shares);
         *hits = s.number;
     }
     free(work);
-    free(of_parents);
     return code;
 }
 

@@ -13,11 +13,8 @@
 
 struct far_shares;
 
-/* n: groups. lines: size of the cache. touch: mean weight of a touch. parents: NULL, or for each group the
- * number of the larger one that contains it (then shares are determined for the parents first, then inside
- * each of them); the array is copied. NULL when memory is short. */
-struct far_shares *far_shares_new(size_t n, double lines, double touch, const uint32_t *parents,
-                                  size_t nparents);
+/* n: groups. lines: size of the cache. touch: mean weight of a touch. NULL when memory is short. */
+struct far_shares *far_shares_new(size_t n, double lines, double touch);
 void far_shares_free(struct far_shares *f); /* NULL is allowed */
 /* Touches in bursts, and in their tails: reuses at a stack distance, first touches of a line after so many
  * other lines of the burst (and its tail). A tail's touch is also an entry, after so many other lines of the
@@ -26,10 +23,10 @@ enum far_touch { FAR_REUSE, FAR_FIRST, FAR_TAIL_ENTRY, FAR_TAIL_REUSE, FAR_TAIL_
 /* Adds a group's touches, weighted; bin: of base/octaves.h. */
 void far_shares_add(struct far_shares *f, size_t group, enum far_touch what, uint32_t bin, double weight);
 /* Adds a watched line that missed when it was touched again. group: that of the instruction that touched it;
- * FAR_SHARES_UNKNOWN: unknown, or the line was never touched again. parent: likewise, if only the parent is
- * known. sample: number of its burst. 0 or -ENOMEM. */
+ * FAR_SHARES_UNKNOWN: unknown, or the line was never touched again. sample: number of its burst. 0 or
+ * -ENOMEM. */
 #define FAR_SHARES_UNKNOWN SIZE_MAX
-int far_shares_hit(struct far_shares *f, size_t group, size_t parent, size_t sample, double weight);
+int far_shares_hit(struct far_shares *f, size_t group, size_t sample, double weight);
 
 struct far_share {
     double share; /* of the misses that bursts do not decide; the sum over all groups is 1 */

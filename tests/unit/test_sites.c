@@ -276,7 +276,7 @@ static void shares_of_what_is_not_decided(void **state)
 /* The example of far-shares.c: two groups whose first touches are alike, and ten samples. */
 static void far_shares_by_hand(void **state)
 {
-    struct far_shares *f = far_shares_new(2, 1024, 1, NULL, 0);
+    struct far_shares *f = far_shares_new(2, 1024, 1);
     struct far_share share[2];
     double hits;
     (void)state;
@@ -285,7 +285,7 @@ static void far_shares_by_hand(void **state)
         far_shares_add(f, group, FAR_FIRST, octaves_bin(100), 70);
     }
     for (size_t burst = 0; burst < 10; burst++)
-        assert_int_equal(far_shares_hit(f, burst == 3, 0, burst, 0.02), 0);
+        assert_int_equal(far_shares_hit(f, burst == 3, burst, 0.02), 0);
     assert_int_equal(far_shares_find(f, NAN, share, &hits), 0);
     assert_true(fabs(hits - 10) < 1e-9);
     assert_true(fabs(share[0].share - 0.875) < 1e-9 && fabs(share[1].share - 0.125) < 1e-9);
@@ -298,7 +298,7 @@ static void far_shares_by_hand(void **state)
  * its reuses are near, so that they are expected to be near, too. */
 static void far_shares_by_depth(void **state)
 {
-    struct far_shares *f = far_shares_new(2, 1024, 1, NULL, 0);
+    struct far_shares *f = far_shares_new(2, 1024, 1);
     struct far_share share[2];
     double hits;
     (void)state;
@@ -315,7 +315,7 @@ static void far_shares_by_depth(void **state)
 /* First touches of both groups are alike, but in tails those of group 0 are all reused soon. */
 static void far_shares_by_tails(void **state)
 {
-    struct far_shares *f = far_shares_new(2, 1024, 1, NULL, 0);
+    struct far_shares *f = far_shares_new(2, 1024, 1);
     struct far_share share[2];
     double hits, sum[2] = {0};
     (void)state;
@@ -380,21 +380,18 @@ static void spread_of_bursts(void **state)
     assert_true(r[0].share_high - r[0].share_low > 0.4);
 }
 
-/* Lines 0 and 1 are of function 0, line 2 of function 1, which bursts never saw miss. Half of the samples are
- * in line 2; the others do not say which of the two lines it is, but the bursts do. */
-static void far_shares_inside_functions(void **state)
+/* Half of the samples are in group 2, which bursts never saw miss. */
+static void far_shares_by_samples(void **state)
 {
-    const uint32_t functions[3] = {0, 0, 1};
-    struct far_shares *f = far_shares_new(3, 1024, 1, functions, 2);
+    struct far_shares *f = far_shares_new(3, 1024, 1);
     struct far_share share[3];
     double hits;
     (void)state;
     far_shares_add(f, 0, FAR_FIRST, octaves_bin(100), 90);
     far_shares_add(f, 1, FAR_FIRST, octaves_bin(100), 10);
     for (size_t i = 0; i < 200; i++)
-        assert_int_equal(far_shares_hit(f, i % 2 ? 2 : i % 20 == 0, 0, i, 0.001), 0);
-    assert_int_equal(far_shares_hit(f, FAR_SHARES_UNKNOWN, FAR_SHARES_UNKNOWN, 200, 0.2),
-                     0); /* as much as all others */
+        assert_int_equal(far_shares_hit(f, i % 2 ? 2 : i % 20 == 0, i, 0.001), 0);
+    assert_int_equal(far_shares_hit(f, FAR_SHARES_UNKNOWN, 200, 0.2), 0); /* as much as all others */
     assert_int_equal(far_shares_find(f, NAN, share, &hits), 0);
     assert_true(fabs(hits - 200) < 1e-6);
     /* Half as the samples say, and half, which is no one's, as the first touches. */
@@ -494,7 +491,7 @@ int main(void)
         cmocka_unit_test(shares_of_what_is_not_decided),
         cmocka_unit_test(far_shares_by_hand),
         cmocka_unit_test(far_shares_by_depth),
-        cmocka_unit_test(far_shares_inside_functions),
+        cmocka_unit_test(far_shares_by_samples),
         cmocka_unit_test(far_shares_by_tails),
         cmocka_unit_test(spread_of_bursts),
         cmocka_unit_test(far_misses_of_others),
