@@ -213,6 +213,20 @@ static void warn_missed(struct run *r, int named, struct error *err)
              percent < 10, percent, why);
 }
 
+/* Before the bursts, while references are recorded or counted without gaps, such threads are noticed. */
+static void warn_unknown_threads(struct run *r)
+{
+    double all = run_cpu_seconds(&r->usage),
+           unknown = (double)drain_missed(r->drain)->native_ns[WIRE_NATIVE_UNKNOWN] * 1e-9;
+    if (!r->full && r->clock != COLLECT_CLOCK_COUNT_ALWAYS && unknown >= COLLECT_UNPROFILED_SHARE * all &&
+        unknown >= COLLECT_UNPROFILED_SECONDS)
+        run_warn(
+            r->result,
+            "%.2f s or more of the %.2f s of CPU time were not profiled: threads that were not created by "
+            "pthread_create or thrd_create",
+            unknown, all);
+}
+
 /* Names code while its files exist. Everything else is committed before, since this may take a moment. */
 static void name_code(struct run *r)
 {
@@ -276,6 +290,7 @@ void run_finish(struct run *r, int exit_status)
         profile_set(r->profile, "unprofiled", list, &err);
     warn_unprofiled_time(r, list[0] != '\0', &err);
     warn_missed(r, list[0] != '\0', &err);
+    warn_unknown_threads(r);
     warn_few_bursts(r, &err);
     if (r->tee != NULL) {
         tee_flush(r->tee);

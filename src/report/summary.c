@@ -35,6 +35,8 @@ static const struct {
     {"skipped_code", "trigger", " ignored, in code that cannot be translated", 0.02},
     {"skipped_busy", "trigger", " ignored, at moments when a burst could not begin safely", 0.05},
     {"skipped_gs", "trigger", " ignored, in threads that use the GS register themselves", 0},
+    {"skipped_handlers", "trigger",
+     " ignored, as the program had replaced handlers by system calls that bypassed libc", 0.02},
     {"flushes", "time",
      " that all translated code was discarded, as code was mapped or unmapped or the code cache was full", 0},
     {"lost_buffers", "buffer", " of references lost", 0},

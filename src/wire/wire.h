@@ -34,7 +34,7 @@
 
 #define WIRE_ENV "CACHEGRAM_SESSION"
 #define WIRE_MAGIC 0x6d61726765686361ull /* "achegram" */
-#define WIRE_VERSION 27u
+#define WIRE_VERSION 28u
 /* The agent does not start in a process whose limit on memory leaves less: three times what it maps
  * (docs/agent-rules.md), so that the process does not reach the limit because of the agent. */
 #define WIRE_ROOM_MB 1056
@@ -347,19 +347,20 @@ struct wire_module {
 
 /* Counters, which the agent only increases. The profile shows them under these names. */
 struct wire_counters {
-    uint64_t triggers;       /* triggers obeyed */
-    uint64_t ticks;          /* triggers ignored, since they were not the planned ones */
-    uint64_t bursts;         /* recorded bursts begun */
-    uint64_t skipped_buffer; /* triggers without a free buffer */
-    uint64_t skipped_code;   /* triggers in code that cannot be translated */
-    uint64_t skipped_busy;   /* triggers when a signal was pending */
-    uint64_t skipped_gs;     /* triggers in a thread that uses the GS base itself */
-    uint64_t stepped;        /* instructions executed natively in the middle of a burst */
-    uint64_t syscalls;       /* system calls made in translated code */
-    uint64_t blocks;         /* blocks translated */
-    uint64_t insns;          /* instructions translated */
-    uint64_t flushes;        /* times that all translations were discarded */
-    uint64_t threads;        /* threads attached */
+    uint64_t triggers;         /* triggers obeyed */
+    uint64_t ticks;            /* triggers ignored, since they were not the planned ones */
+    uint64_t bursts;           /* recorded bursts begun */
+    uint64_t skipped_buffer;   /* triggers without a free buffer */
+    uint64_t skipped_code;     /* triggers in code that cannot be translated */
+    uint64_t skipped_busy;     /* triggers when a signal was pending */
+    uint64_t skipped_gs;       /* triggers in a thread that uses the GS base itself */
+    uint64_t skipped_handlers; /* triggers while the program had replaced the agent's fault handlers */
+    uint64_t stepped;          /* instructions executed natively in the middle of a burst */
+    uint64_t syscalls;         /* system calls made in translated code */
+    uint64_t blocks;           /* blocks translated */
+    uint64_t insns;            /* instructions translated */
+    uint64_t flushes;          /* times that all translations were discarded */
+    uint64_t threads;          /* threads attached */
     uint64_t translate_ns;
     uint64_t stalled_ns;   /* full mode: real time spent waiting for a free buffer */
     uint64_t cpu_ns;       /* CPU time of the process when last read */

@@ -143,6 +143,20 @@ def test_blocked_trap_is_reported(record, cachegram, built):
         assert b"SIGTRAP was blocked" in reported and b"too short" not in reported
 
 
+def test_replaced_handlers_are_reported(record, cachegram, built):
+    """Nor does one while a call of the program's own has replaced a handler that bursts rely on."""
+    result, db = record([], [built / "disturbed", str(600 * LOOPS), "fault"])
+    assert result.status == 0 and totals(db)["bursts"] == 0
+    for reported in (result.err + result.summary, run([cachegram, "mrc", db]).err):
+        assert b"installed its own handlers of SIGSEGV" in reported and b"too short" not in reported
+
+
+def test_unknown_thread_before_bursts(record, built):
+    """By default, threads that the agent does not know are noticed while references are recorded or counted."""
+    result, db = record(["--allowance", "10s"], [built / "disturbed", str(300 * LOOPS), "raw"])
+    assert result.status == 0 and "not profiled: threads that were not created by pthread_create" in run_keys(db)["warning"]
+
+
 @pytest.mark.parametrize("options", [BURST, FULL], ids=["burst", "full"])
 def test_program_that_cannot_be_profiled_is_named(record, cachegram, static_micro, options):
     """By a shell, in its place, and also where little time goes into it."""

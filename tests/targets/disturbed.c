@@ -5,7 +5,8 @@
  * goes on: `tick` (a thread wakes up every 10 ms), `masked` (it blocks all signals), `map` (code is mapped
  * and unmapped), `load` (a library is loaded and unloaded), `two` (a second thread counts), `often` (load and
  * count by turns, twenty times), `raw` (a thread that pthread_create does not know counts as well), `trap`
- * (the loop runs with SIGTRAP blocked by a system call instruction of the program's own). Prints the sums.
+ * (the loop runs with SIGTRAP blocked by a system call instruction of the program's own), `fault` (such an
+ * instruction has set the default action of SIGSEGV). Prints the sums.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -87,6 +88,16 @@ static void block_trap(unsigned long mask)
                      : "rcx", "r11", "memory");
 }
 
+static void reset_fault(void)
+{
+    long result = SYS_rt_sigaction, none[4] = {0};
+    register long bytes __asm__("r10") = 8;
+    __asm__ volatile("syscall"
+                     : "+a"(result)
+                     : "D"((long)SIGSEGV), "S"(none), "d"(0L), "r"(bytes)
+                     : "rcx", "r11", "memory");
+}
+
 int main(int argc, char **argv)
 {
     static char stack[1 << 16] __attribute__((aligned(16)));
@@ -110,6 +121,8 @@ int main(int argc, char **argv)
             map();
         if (strcmp(argv[i], "load") == 0)
             load();
+        if (strcmp(argv[i], "fault") == 0)
+            reset_fault();
         two |= strcmp(argv[i], "two") == 0;
         often |= strcmp(argv[i], "often") == 0;
         raw |= strcmp(argv[i], "raw") == 0;

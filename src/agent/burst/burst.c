@@ -247,8 +247,12 @@ int burst_enter(struct thread *t, ucontext_t *uc)
 {
     uint64_t pc = arch_pc(uc);
     t->native.refused = WIRE_NATIVE_OFF;
-    if (agent_off || session->stop || !signals_handlers_installed())
+    if (agent_off || session->stop)
         return 0;
+    if (!signals_handlers_installed()) {
+        count_add(&proc->count.skipped_handlers, 1);
+        return 0;
+    }
     t->native.refused = WIRE_NATIVE_GS;
     if (arch_gs_in_use()) {
         count_add(&proc->count.skipped_gs, 1);

@@ -67,6 +67,7 @@ void refusals_add(struct refusals *r, const struct wire_proc *proc, const struct
     r->code += proc->count.skipped_code;
     r->busy += proc->count.skipped_busy;
     r->gs += proc->count.skipped_gs;
+    r->handlers += proc->count.skipped_handlers;
     r->blocked_ns += b->ns;
 }
 
@@ -76,6 +77,9 @@ void refusals_reason(const struct refusals *r, uint64_t cpu_ns, char *text, size
         uint64_t n;
         const char *why;
     } reasons[] = {{r->gs, "threads use the GS register themselves"},
+                   {r->handlers,
+                    "the program has installed its own handlers of SIGSEGV, SIGTRAP or SIGSYS by "
+                    "system calls that bypassed libc (--mode full sees these)"},
                    {r->code, "the code may change (JIT), or is not from a file"},
                    {r->busy, "a signal was pending, or the moment was not safe"},
                    {r->buffer, "the recorder was too slow"}};

@@ -10,7 +10,7 @@
 
 /* Sums over processes that have ended: triggers, and those of them without a burst, by reason. */
 struct refusals {
-    uint64_t triggers, buffer, code, busy, gs;
+    uint64_t triggers, buffer, code, busy, gs, handlers;
     uint64_t blocked_ns; /* CPU time of threads while they blocked SIGTRAP, without any burst meanwhile */
 };
 
