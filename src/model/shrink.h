@@ -17,9 +17,9 @@ struct shrink_value {
 };
 
 /*
- * values[n]: in order of time. group_of[members]: each member's group, below `groups`. Sets, for all sizes:
+ * values[n]: in any order. group_of[members]: each member's group, below `groups`. Sets, for all sizes:
  * of_group[group * sizes + size], the weighted mean of its values; of_member[member * sizes + size], the best
- * estimate from its own values, those of its group and all others. Both are NaN if the group has no value.
+ * estimate from its own values and those of its group. Both are NaN if the group has no value.
  * 0, or -ENOMEM.
  */
 int shrink_values(const struct shrink_value *values, size_t n, size_t sizes, const uint32_t *group_of,

@@ -178,16 +178,16 @@ static void test_shrink(void **state)
         v[i] = (struct shrink_value){i, 1, 2, y[i]};
     assert_int_equal(shrink_values(v, 5, 1, group_of, 6, 2, of_member, of_group), 0);
     /* The example of shrink.c; nothing is known of group 0. */
-    const double expected[] = {1.5, 1.5, 2.5, 2.5, 2};
+    const double expected[] = {1.75, 1.75, 2.25, 2.25, 2};
     for (size_t i = 0; i < 5; i++)
         assert_true(fabs(of_member[i] - expected[i]) < 1e-12);
     assert_true(of_group[1] == 2 && isnan(of_group[0]) && isnan(of_member[5]));
-    /* All the same but for noise: as close to the mean as the bounds allow. */
-    v[1].y = y[2];
-    v[2].y = y[1];
+    /* Several values of a member; weights. A value of no member counts for its group. */
+    for (size_t i = 0; i < 4; i++)
+        v[i] = (struct shrink_value){i < 3 ? 0 : 6, 1, i < 3 ? 1 : 3, y[i < 3 ? 0 : 2]};
     assert_int_equal(shrink_values(v, 4, 1, group_of, 6, 2, of_member, of_group), 0);
-    assert_true(fabs(of_member[0] - 1.75) < 1e-12 && fabs(of_member[1] - 2.25) < 1e-12);
-    /* Without noise, groups and members keep their own values. */
+    assert_true(of_group[1] == 2 && fabs(of_member[0] - 1.5) < 1e-12 && of_member[1] == 2);
+    /* Where all values are alike, so are members. */
     for (size_t i = 0; i < 4; i++)
         v[i] = (struct shrink_value){i, i < 2 ? 0 : 1, 1, y[i < 2 ? 0 : 2]};
     const uint32_t two[] = {0, 0, 1, 1};
