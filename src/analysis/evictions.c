@@ -59,6 +59,9 @@ static int add(struct analysis_causes *c, size_t *capacity, const struct analysi
     return 0;
 }
 
+/* Part of the misses of which it may be unknown whether they are cold. */
+#define MOST_GUESSED 0.05
+
 /* Evictors of a victim whose own are not known; those with less than a hundredth of the misses are left
  * out. */
 static int add_usual(struct analysis_causes *c, size_t *capacity, const struct analysis_hotspot *victim,
@@ -80,6 +83,7 @@ static int fill(struct analysis_causes *c)
 {
     struct analysis_hotspots *h = &c->h;
     size_t capacity = 0, at = 0;
+    double guessed = 0;
     int code = 0;
     h->nevictions = sum_pairs(h->evictions, h->nevictions);
     for (size_t i = 0; i < h->n && code == 0; i++) {
@@ -89,6 +93,7 @@ static int fill(struct analysis_causes *c)
         for (; end < h->nevictions && h->evictions[end].victim == i; end++)
             sum += h->evictions[end].reuses;
         c->cold += share * cold;
+        guessed += share * victim->cold_guessed;
         code = add(c, &capacity, &(struct analysis_cause){victim, NULL, share * cold, 0});
         if (code == 0 && (sum <= 0 || sum < LEAST_SAMPLES * h->sample_reuses))
             code = add_usual(c, &capacity, victim, share * (1 - cold));
@@ -100,6 +105,8 @@ static int fill(struct analysis_causes *c)
                                                     h->evictions[k].reuses});
         at = end;
     }
+    if (h->cold_samples < ANALYSIS_COLD_LEAST && guessed > MOST_GUESSED)
+        c->cold = NAN;
     if (code == 0 && c->n > 0)
         qsort(c->list, c->n, sizeof *c->list, compare_causes);
     return code;

@@ -19,7 +19,7 @@ struct analysis_causes {
     struct analysis_hotspots h;  /* the rows */
     struct analysis_cause *list; /* by share, largest first; those without misses are left out */
     size_t n;
-    double cold; /* part of all misses */
+    double cold; /* part of all misses; NaN: too few samples */
 };
 
 /* question->causes is set here. As analysis_hotspots. */

@@ -19,8 +19,6 @@ static const double sizes[FINDINGS_MOST] = {32 << 10, 1 << 20};
 #define MOST_OF_IT 0.5
 /* Lines of which less than this part is used are worth a better layout. */
 #define WELL_USED 0.5
-/* Fewest samples for the share of cold misses. */
-#define LEAST_SAMPLES 8
 /* Larger caches, each so many times as large as the one before, are tried until less than LEFT of the misses
  * remain. */
 #define NEXT_SIZE 2
@@ -235,7 +233,7 @@ static int find(struct profile *p, const char *name, unsigned level, struct anal
     double misses = 0;
     f->line_bytes = h.line_bytes;
     if (found) {
-        f->cold = h.cold_samples >= LEAST_SAMPLES ? h.rows[0].cold : NAN;
+        f->cold = h.cold_samples >= ANALYSIS_COLD_LEAST ? h.rows[0].cold : NAN;
         misses = h.rows[0].shares.misses;
         find_caller(&h, f);
     }

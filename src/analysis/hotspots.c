@@ -59,7 +59,8 @@ static int finish_rows(struct reading *r, struct error *err)
         struct analysis_hotspot *row = &r->h->rows[i];
         shares_result(r->shares, i, &row->shares);
         row->shares.enough |= r->h->full;
-        row->cold = r->causes ? analysis_causes_cold(r->causes, i, row->shares.misses) : NAN;
+        row->cold =
+            r->causes ? analysis_causes_cold(r->causes, i, row->shares.misses, &row->cold_guessed) : NAN;
         row->number = i;
         /* A share of all references; the pieces of the run in which they were looked for can have more. */
         if (!r->question->tid && !r->question->comm && !r->h->phase &&

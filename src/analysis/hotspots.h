@@ -20,6 +20,8 @@
 
 /* Lines that must have been looked at for what is said about their use. */
 #define ANALYSIS_LEAST_LINES 64
+/* Fewest samples for the share of cold misses. */
+#define ANALYSIS_COLD_LEAST 8
 
 /* What code is distinguished by. */
 enum analysis_by {
@@ -73,6 +75,8 @@ struct analysis_hotspot {
                                           name: several, by the same instructions */
     size_t number;                     /* of the row before sorting */
     double cold; /* with causes: part of its misses on lines that were never touched before, 0 to 1 */
+    double
+        cold_guessed; /* likewise: part of its misses of which that is estimated, by the program's others */
     /* From pieces of the run, whatever the size of the cache, and of all processes and threads: */
     double used_share; /* of the bytes of a line, those that are touched before a small cache evicts it; NaN:
                           not known */

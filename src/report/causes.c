@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "report/causes.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -112,8 +113,13 @@ static void put_text(FILE *out, const struct analysis_causes *c, size_t n)
             h->fields && h->by == ANALYSIS_BY_NOTHING ? "field" : by_names[h->by],
             h->objects && h->by != ANALYSIS_BY_NOTHING ? h->fields ? ", field" : ", object" : "",
             size_format((uint64_t)h->size_bytes, size), h->line_bytes);
-    fprintf(out, "miss ratio %.3f%%; %.1f%% of the misses are cold: of lines not touched before\n\n",
-            100 * h->total.miss_ratio, 100 * c->cold);
+    fprintf(out, "miss ratio %.3f%%; ", 100 * h->total.miss_ratio);
+    if (isnan(c->cold))
+        fputs("how many of the misses are cold, of lines not touched before, is not known: too few watched\n"
+              "lines were seen to the end; the table takes them for evictions\n\n",
+              out);
+    else
+        fprintf(out, "%.1f%% of the misses are cold: of lines not touched before\n\n", 100 * c->cold);
     fprintf(out, "%7s   %-*s  %s\n", "misses", VICTIM_COLUMNS, "on lines of", "evicted by");
     for (size_t i = 0; i < n; i++) {
         const struct analysis_cause *cause = &c->list[i];

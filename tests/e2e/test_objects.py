@@ -119,6 +119,37 @@ def test_a_file_that_is_not_mapped_any_more(cachegram, tmp_path):
             assert float(rows.get("[unknown]", {"miss_share": 0})["miss_share"]) < 0.05
 
 
+SMALL_BLOCK = """
+    #include <stdio.h>
+    #include <stdlib.h>
+    volatile long *counter, *others[40];
+    int main(void)
+    {
+        puts("some output");  /* allocates */
+        for (int i = 0; i < 40; i++)
+            others[i] = malloc(24);
+        counter = realloc(malloc(24), 400);  // counter
+        for (long i = 0; i < 60000000; i++)
+            counter[24 + (i & 3)]++;  // in a line of its own
+        return 0;
+    }
+    """
+
+
+def test_a_small_block_from_the_start(cachegram, tmp_path):
+    """The first blocks of a process are reported whatever their size: what is allocated once may be used for ever."""
+    (tmp_path / "a.c").write_text(SMALL_BLOCK)
+    subprocess.run(["gcc", "-O1", "-g", "-o", tmp_path / "a", tmp_path / "a.c"], check=True)
+    line = next(i for i, text in enumerate(SMALL_BLOCK.splitlines(), 1) if text.endswith("// counter"))
+    for mode in "full", "burst":
+        db = tmp_path / "p.db"
+        options = {"full": ["--mode", "full"], "burst": ["--gap-us", "2000", "--allowance", "0"]}[mode]
+        result = run([cachegram, "record", *options, "-o", db, "--", tmp_path / "a"])
+        assert result.status == 0, result.err
+        first = hotspots(cachegram, db, "--by", "object", "--sort", "refs")[0]
+        assert first["object"] == f"block of main a.c:{line}" and float(first["refs_share"]) > 0.5
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_the_same_misses(mode, program, cachegram, tmp_path):
     """Tables by object and by code add up to the same references and misses."""

@@ -5,9 +5,11 @@
  *
  * A block is sampled with a probability that grows with its size: each thread counts bytes down from a random
  * number, whose mean is wire_heap.interval, and reports the block at which the count passes zero. Large
- * blocks are thus always reported, and small ones rarely. What is reported has the top of the caller's stack,
- * from which the collector finds the call path. A filter of one byte for each 16 bytes of memory, modulo its
- * size, says which blocks may have been reported: a free of another block costs one load.
+ * blocks are thus always reported, and small ones rarely; but the first HEAP_FIRST_BLOCKS of a program are
+ * all reported, since what it allocates at its start is often used until its end. What is reported has the
+ * top of the caller's stack, from which the collector finds the call path. A filter of one byte for each 16
+ * bytes of memory, modulo its size, says which blocks may have been reported: a free of another block costs
+ * one load.
  *
  * An ordinary call adds a few instructions and ends in a jump to the next function. Nothing here allocates,
  * waits or takes a lock, and nothing changes errno. Functions that are called before the constructor look up
@@ -42,7 +44,8 @@ static __thread struct {
     int looking_up;
 } local __attribute__((tls_model("initial-exec")));
 
-static uint8_t *filter; /* of the process' slot; NULL: nothing is reported */
+static uint8_t *filter;       /* of the process' slot; NULL: nothing is reported */
+static uint32_t first_blocks; /* reported without sampling; atomic */
 static char early[EARLY_BYTES] __attribute__((aligned(16)));
 static size_t early_used;
 
@@ -211,16 +214,26 @@ static int64_t draw(uint64_t mean)
     return (int64_t)((mean * octaves / 3 * 2) >> 20);
 }
 
-/* The count of the thread has passed zero. Nonzero: at a block that is to be reported. */
-static int is_sampled(void)
+static uint64_t sampling_interval(void)
+{
+    uint64_t interval = __atomic_load_n(&proc->heap.interval, __ATOMIC_RELAXED);
+    return interval && interval <= WIRE_HEAP_MOST_INTERVAL ? interval : WIRE_HEAP_FIRST_INTERVAL;
+}
+
+/* The count of the thread has passed zero. Returns 0, or the sampling interval if the block is to be
+ * reported; 1: as all blocks are. */
+static uint64_t sample(void)
 {
     if (!is_reporting()) {
         local.left = RETRY_BYTES;
         return 0;
     }
-    uint64_t interval = __atomic_load_n(&proc->heap.interval, __ATOMIC_RELAXED);
-    if (!interval || interval > WIRE_HEAP_MOST_INTERVAL)
-        interval = WIRE_HEAP_FIRST_INTERVAL;
+    if (__atomic_load_n(&first_blocks, __ATOMIC_RELAXED) < HEAP_FIRST_BLOCKS) {
+        __atomic_fetch_add(&first_blocks, 1, __ATOMIC_RELAXED);
+        local.left = 0;
+        return 1;
+    }
+    uint64_t interval = sampling_interval();
     if (!local.state) {
         local.state = (uint64_t)&local ^ proc->cookie;
         local.left += draw(interval);
@@ -228,7 +241,7 @@ static int is_sampled(void)
             return 0;
     }
     local.left = draw(interval);
-    return 1;
+    return interval;
 }
 
 /* Room for n words, of which the first is written last. UINT64_MAX: there is none. */
@@ -257,15 +270,18 @@ static void publish(uint64_t at, uint64_t kind, uint64_t n)
         doorbell();
 }
 
+#define CERTAIN 1u /* bit of a known block: all blocks were reported when this one was */
+
 /* Notes a block as reported. 0: there is no room in its set. */
-static int add_known(uint64_t block)
+static int add_known(uint64_t block, uint64_t interval)
 {
+    uint64_t note = interval == 1 ? block | CERTAIN : block;
     uint64_t *set = proc->heap.known[wire_heap_filter(block) % WIRE_HEAP_SETS];
     uint8_t *entry = &filter[wire_heap_filter(block)];
     for (unsigned i = 0; i < WIRE_HEAP_WAYS; i++) {
         uint64_t free_way = 0;
         if (__atomic_load_n(&set[i], __ATOMIC_RELAXED) == 0 &&
-            __atomic_compare_exchange_n(&set[i], &free_way, block, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+            __atomic_compare_exchange_n(&set[i], &free_way, note, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
             if (__atomic_load_n(entry, __ATOMIC_RELAXED) != UINT8_MAX)
                 __atomic_fetch_add(entry, 1, __ATOMIC_RELAXED);
             return 1;
@@ -274,18 +290,18 @@ static int add_known(uint64_t block)
     return 0;
 }
 
-/* Nonzero: it was one of them. */
-static int remove_known(uint64_t block)
+/* Nonzero: it was one of them; the interval with which it is to be reported again. */
+static uint64_t remove_known(uint64_t block)
 {
     uint64_t *set = proc->heap.known[wire_heap_filter(block) % WIRE_HEAP_SETS];
     uint8_t *entry = &filter[wire_heap_filter(block)];
     for (unsigned i = 0; i < WIRE_HEAP_WAYS; i++) {
-        uint64_t found = block;
-        if (__atomic_load_n(&set[i], __ATOMIC_RELAXED) == block &&
+        uint64_t found = __atomic_load_n(&set[i], __ATOMIC_RELAXED);
+        if ((found & ~(uint64_t)CERTAIN) == block &&
             __atomic_compare_exchange_n(&set[i], &found, 0, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
             if (__atomic_load_n(entry, __ATOMIC_RELAXED) != UINT8_MAX)
                 __atomic_fetch_sub(entry, 1, __ATOMIC_RELAXED);
-            return 1;
+            return found & CERTAIN ? 1 : sampling_interval();
         }
     }
     return 0;
@@ -293,9 +309,9 @@ static int remove_known(uint64_t block)
 
 /* `frame`: of the function that replaced the allocation function, by a jump, so that its caller is the
  * target's. */
-static void report(uint64_t kind, const void *block, uint64_t bytes, const uint64_t *frame)
+static void report(uint64_t kind, const void *block, uint64_t bytes, uint64_t interval, const uint64_t *frame)
 {
-    if (kind == WIRE_HEAP_BLOCK && !add_known((uint64_t)block))
+    if (kind == WIRE_HEAP_BLOCK && !add_known((uint64_t)block, interval))
         return;
     uint64_t at = reserve(WIRE_HEAP_BLOCK_WORDS, WIRE_HEAP_WORDS / 4 * 3);
     if (at == UINT64_MAX) {
@@ -305,7 +321,7 @@ static void report(uint64_t kind, const void *block, uint64_t bytes, const uint6
     }
     *word(at + 1) = (uint64_t)block;
     *word(at + 2) = bytes;
-    *word(at + 3) = proc->heap.interval;
+    *word(at + 3) = interval;
     *word(at + 4) = (uint64_t)(frame + 2);
     *word(at + 5) = frame[0];
     *word(at + 6) = frame[1];
@@ -368,26 +384,26 @@ static inline int passes(size_t bytes)
 /* Each of these is entered by a jump from the function of the same name. */
 NOT_INLINED void *reported_malloc(size_t bytes)
 {
-    int sampled = is_sampled();
+    uint64_t interval = sample();
     void *block = next.malloc(bytes);
-    if (sampled && block)
-        report(WIRE_HEAP_BLOCK, block, bytes, FRAME);
+    if (interval && block)
+        report(WIRE_HEAP_BLOCK, block, bytes, interval, FRAME);
     return block;
 }
 
 NOT_INLINED void *reported_calloc(size_t n, size_t bytes)
 {
-    int sampled = is_sampled();
+    uint64_t interval = sample();
     void *block = next.calloc(n, bytes);
-    if (sampled && block)
-        report(WIRE_HEAP_BLOCK, block, n * bytes, FRAME);
+    if (interval && block)
+        report(WIRE_HEAP_BLOCK, block, n * bytes, interval, FRAME);
     return block;
 }
 
 /* A block that was reported is reported again at its new place. */
 NOT_INLINED void *reported_realloc(void *block, size_t bytes)
 {
-    int sampled = local.left < 0 && is_sampled();
+    uint64_t known, interval = local.left < 0 ? sample() : 0;
     if (is_early(block)) {
         void *moved = next.malloc(bytes);
         size_t most = sizeof early - (size_t)((char *)block - early);
@@ -395,13 +411,13 @@ NOT_INLINED void *reported_realloc(void *block, size_t bytes)
             memcpy(moved, block, bytes < most ? bytes : most);
         return moved;
     }
-    if (block && is_reporting() && remove_known((uint64_t)block)) {
+    if (block && is_reporting() && (known = remove_known((uint64_t)block)) != 0) {
         report_end(WIRE_HEAP_FREE, block, 0);
-        sampled = 1;
+        interval = known;
     }
     void *moved = next.realloc(block, bytes);
-    if (sampled && moved)
-        report(WIRE_HEAP_BLOCK, moved, bytes, FRAME);
+    if (interval && moved)
+        report(WIRE_HEAP_BLOCK, moved, bytes, interval, FRAME);
     return moved;
 }
 
@@ -416,46 +432,47 @@ NOT_INLINED void reported_free(void *block)
 
 NOT_INLINED void *reported_aligned_alloc(size_t alignment, size_t bytes)
 {
-    int sampled = is_sampled();
+    uint64_t interval = sample();
     void *block = next.aligned_alloc(alignment, bytes);
-    if (sampled && block)
-        report(WIRE_HEAP_BLOCK, block, bytes, FRAME);
+    if (interval && block)
+        report(WIRE_HEAP_BLOCK, block, bytes, interval, FRAME);
     return block;
 }
 
 NOT_INLINED void *reported_memalign(size_t alignment, size_t bytes)
 {
-    int sampled = is_sampled();
+    uint64_t interval = sample();
     void *block = next.memalign(alignment, bytes);
-    if (sampled && block)
-        report(WIRE_HEAP_BLOCK, block, bytes, FRAME);
+    if (interval && block)
+        report(WIRE_HEAP_BLOCK, block, bytes, interval, FRAME);
     return block;
 }
 
 NOT_INLINED int reported_posix_memalign(void **block, size_t alignment, size_t bytes)
 {
-    int sampled = is_sampled(), result = next.posix_memalign(block, alignment, bytes);
+    uint64_t interval = sample();
+    int result = next.posix_memalign(block, alignment, bytes);
     void *made = NULL;
-    if (sampled && result == 0 && safe_copy(&made, block, sizeof made) == 0 && made)
-        report(WIRE_HEAP_BLOCK, made, bytes, FRAME);
+    if (interval && result == 0 && safe_copy(&made, block, sizeof made) == 0 && made)
+        report(WIRE_HEAP_BLOCK, made, bytes, interval, FRAME);
     return result;
 }
 
 NOT_INLINED void *reported_valloc(size_t bytes)
 {
-    int sampled = is_sampled();
+    uint64_t interval = sample();
     void *block = next.valloc(bytes);
-    if (sampled && block)
-        report(WIRE_HEAP_BLOCK, block, bytes, FRAME);
+    if (interval && block)
+        report(WIRE_HEAP_BLOCK, block, bytes, interval, FRAME);
     return block;
 }
 
 NOT_INLINED void *reported_pvalloc(size_t bytes)
 {
-    int sampled = is_sampled();
+    uint64_t interval = sample();
     void *block = next.pvalloc(bytes);
-    if (sampled && block)
-        report(WIRE_HEAP_BLOCK, block, bytes, FRAME);
+    if (interval && block)
+        report(WIRE_HEAP_BLOCK, block, bytes, interval, FRAME);
     return block;
 }
 
@@ -465,7 +482,7 @@ NOT_INLINED void *reported_mmap(void *address, size_t bytes, int protection, int
     if (map == MAP_FAILED || !is_reporting())
         return map;
     if (flags & MAP_ANONYMOUS)
-        report(WIRE_HEAP_MAP, map, bytes, FRAME);
+        report(WIRE_HEAP_MAP, map, bytes, 0, FRAME);
     else
         report_file(map, bytes, fd);
     return map;
@@ -562,4 +579,5 @@ void heap_init(void)
     if (program && dlsym(program, "malloc") != (void *)this_malloc)
         proc->heap.replaced = 1;
     filter = proc->heap.filter;
+    local.left = 0; /* instead of RETRY_BYTES */
 }
