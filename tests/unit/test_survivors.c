@@ -139,12 +139,9 @@ static size_t choose(struct burst *b, struct profile *p, struct profile_burst *r
     struct error err;
     assert_int_equal(burst_end(b, &s), 0);
     assert_int_equal(burst_store(&s, p, row, &err), 0);
-    const struct watch_burst burst = {.process = row->process,
-                                      .burst = row->id,
-                                      .tid = row->tid,
+    const struct watch_burst burst = {.burst = row->id,
                                       .survivors = s.survivors,
                                       .n = s.lines,
-                                      .touches = s.touches,
                                       .followed = followed,
                                       .unwatched = unwatched};
     long n = watches_choose(w, &burst, requests, &err);

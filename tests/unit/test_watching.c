@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What watching is made of, outside the agent: drawing lines, mappings, rates and the clock made of them. */
+/* What watching is made of, outside the agent: tails of bursts, mappings, rates and the clock made of them.
+ */
 #include <errno.h>
 #include <linux/aio_abi.h>
 #include <math.h>
@@ -14,59 +15,12 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "base/random.h"
 #include "collect/watch/burst-tail.h"
 #include "collect/watch/distinct.h"
-#include "collect/watch/choose.h"
 #include "collect/objects/vma.h"
 #include "model/clock.h"
 #include "model/rates.h"
-
-#define TOUCHES 6400u
-
-/* One line each on 90 quiet pages, touched at the end; ten on one that was touched all the time. */
-static size_t make_survivors(struct stackdist_survivor *s)
-{
-    size_t n = 0;
-    for (; n < 90; n++)
-        s[n] = (struct stackdist_survivor){64 * (n + 1), n % 50};
-    for (size_t i = 0; i < 10; i++)
-        s[n++] = (struct stackdist_survivor){64 * 1000 + i, 600 * i + 70};
-    return n;
-}
-
-static void draws_hot_pages_rarely_and_without_bias(void **state)
-{
-    (void)state;
-    struct stackdist_survivor s[100];
-    struct choice out[5];
-    size_t n = make_survivors(s);
-    struct random_state random;
-    struct chooser *c = chooser_new(64);
-    assert_non_null(c);
-    random_seed(&random, 3);
-    double total = 0, hot = 0;
-    unsigned hot_drawn = 0, rounds = 20000;
-    for (unsigned round = 0; round < rounds; round++) {
-        assert_int_equal(chooser_draw(c, s, n, TOUCHES, 5, &random, out), 5);
-        for (int i = 0; i < 5; i++) {
-            int is_hot = out[i].survivor >= 90;
-            for (int k = 0; k < i; k++)
-                assert_true(out[k].survivor != out[i].survivor);
-            total += out[i].weight;
-            hot += is_hot ? out[i].weight : 0;
-            hot_drawn += (unsigned)is_hot;
-        }
-    }
-    /* Ten 64ths of the burst: a chance of 1 / sqrt(10) of the others'. */
-    double share = 10 / sqrt(10) / (90 + 10 / sqrt(10));
-    assert_true(fabs(hot_drawn / (5.0 * rounds) - share) < 0.002);
-    assert_true(fabs(total / rounds - 100) < 1);
-    assert_true(fabs(hot / rounds - 10) < 0.5);
-    /* All, if there are no more. */
-    assert_int_equal(chooser_draw(c, s, 3, TOUCHES, 5, &random, out), 3);
-    assert_true(out[0].weight == 1 && out[1].weight == 1 && out[2].weight == 1);
-    chooser_free(c);
-}
 
 static void looks_through_the_tail_of_a_burst(void **state)
 {
@@ -306,7 +260,6 @@ static void no_burst_has_half_of_the_weight(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(draws_hot_pages_rarely_and_without_bias),
         cmocka_unit_test(looks_through_the_tail_of_a_burst),
         cmocka_unit_test(finds_distances_in_the_tail),
         cmocka_unit_test(counts_distinct_lines),

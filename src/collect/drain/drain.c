@@ -186,12 +186,9 @@ static int take_burst(struct drain *d, struct slot *slot, const struct wire_desc
     if (reduced->is_burst && storing(d)) {
         status = burst_store(summary, d->profile, &reduced->row, err);
         if (status == 0 && (desc->question != 0 || has_tail) && slot->watcher != NULL) {
-            const struct watch_burst burst = {.process = slot->process.id,
-                                              .burst = reduced->row.id,
-                                              .tid = desc->tid,
+            const struct watch_burst burst = {.burst = reduced->row.id,
                                               .survivors = summary->survivors,
                                               .n = summary->lines,
-                                              .touches = summary->touches,
                                               .unwatched = desc->question == 0,
                                               .followed = has_tail ? lines_to_follow(d) : 0,
                                               .object_of = reduce_object_of,

@@ -275,11 +275,7 @@ static int end_burst(struct sampler *s, struct error *err)
     int status = burst_store(&summary, s->profile, &row, err);
     if (status < 0)
         return status;
-    const struct watch_burst burst = {.process = s->process,
-                                      .burst = row.id,
-                                      .survivors = summary.survivors,
-                                      .n = summary.lines,
-                                      .touches = summary.touches};
+    const struct watch_burst burst = {.burst = row.id, .survivors = summary.survivors, .n = summary.lines};
     long n = watches_choose(s->watches, &burst, &requests, err);
     if (n < 0)
         return (int)n;

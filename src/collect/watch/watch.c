@@ -5,15 +5,13 @@
 #include <math.h>
 #include <stdlib.h>
 #include "base/random.h"
-#include "collect/watch/choose.h"
 #include "collect/watch/watch.h"
 
 struct watches {
     struct profile *profile;
     unsigned per_burst, line_bytes;
     struct random_state random;
-    struct chooser *chooser;
-    struct choice *choices;
+    size_t *choices;     /* indices of survivors */
     uint64_t *positions; /* of the choices */
     struct watch_request *requests;
     size_t nchoices;
@@ -23,8 +21,7 @@ struct watches *watches_new(struct profile *p, unsigned per_burst, unsigned line
                             struct error *err)
 {
     struct watches *w = calloc(1, sizeof *w);
-    if (w == NULL || (w->chooser = chooser_new(line_bytes)) == NULL) {
-        free(w);
+    if (w == NULL) {
         error_set(err, -ENOMEM, "out of memory for the watched lines");
         return NULL;
     }
@@ -42,7 +39,6 @@ void watches_free(struct watches *w)
     free(w->requests);
     free(w->positions);
     free(w->choices);
-    chooser_free(w->chooser);
     free(w);
 }
 
@@ -56,7 +52,7 @@ static void find_positions(struct watches *w, const struct stackdist_survivor *s
                            size_t chosen)
 {
     for (size_t k = 0; k < chosen; k++) {
-        uint64_t age = survivors[w->choices[k].survivor].age, position = 0;
+        uint64_t age = survivors[w->choices[k]].age, position = 0;
         for (size_t i = 0; i < n; i++)
             position += survivors[i].age < age;
         w->positions[k] = position;
@@ -67,7 +63,7 @@ static int make_room(struct watches *w, size_t chosen)
 {
     if (chosen <= w->nchoices)
         return 0;
-    struct choice *choices = realloc(w->choices, chosen * sizeof *choices);
+    size_t *choices = realloc(w->choices, chosen * sizeof *choices);
     w->choices = choices != NULL ? choices : w->choices;
     uint64_t *positions = realloc(w->positions, chosen * sizeof *positions);
     w->positions = positions != NULL ? positions : w->positions;
@@ -79,25 +75,23 @@ static int make_room(struct watches *w, size_t chosen)
     return 0;
 }
 
-/* Systematic sampling, from a random start: survivors next to each other are alike. */
-static void draw_evenly(struct watches *w, size_t n, size_t k, struct choice *out)
+/* k of n survivors: systematic sampling, from a random start, since survivors next to each other are alike.
+ */
+static void draw(struct watches *w, size_t n, size_t k, size_t *out)
 {
     double step = (double)n / (double)k, next = step * random_unit(&w->random);
-    for (size_t i = 0; i < k; i++, next += step)
-        out[i] = (struct choice){next < (double)n ? (size_t)next : n - 1, step};
+    for (size_t i = 0; i < k; i++, next += step) /* k may be 0 */
+        out[i] = next < (double)n ? (size_t)next : n - 1;
 }
 
-/* Two samples, watched ones first, each of which represents all survivors: weighted by their sizes. */
-static int draw(struct watches *w, const struct watch_burst *burst, size_t watched, size_t followed)
+/* If not all can be watched, the first ones are. */
+static void shuffle(struct watches *w, size_t n)
 {
-    if (watched > 0 && chooser_draw(w->chooser, burst->survivors, burst->n, burst->touches, watched,
-                                    &w->random, w->choices) < 0)
-        return -ENOMEM;
-    if (followed > 0)
-        draw_evenly(w, burst->n, followed, w->choices + watched);
-    for (size_t i = 0; i < watched + followed; i++)
-        w->choices[i].weight *= (double)(i < watched ? watched : followed) / (double)(watched + followed);
-    return 0;
+    for (size_t i = n; i > 1; i--) {
+        size_t j = (size_t)random_below(&w->random, i), choice = w->choices[j];
+        w->choices[j] = w->choices[i - 1];
+        w->choices[i - 1] = choice;
+    }
 }
 
 long watches_choose(struct watches *w, const struct watch_burst *burst, const struct watch_request **requests,
@@ -111,17 +105,20 @@ long watches_choose(struct watches *w, const struct watch_burst *burst, const st
     *requests = w->requests;
     if (chosen == 0)
         return 0;
-    if (make_room(w, chosen) < 0 || draw(w, burst, watched, followed) < 0)
+    if (make_room(w, chosen) < 0)
         return error_set(err, -ENOMEM, "out of memory for the survivors of a burst");
+    draw(w, n, watched, w->choices);
+    shuffle(w, watched);
+    draw(w, n, followed, w->choices + watched);
     find_positions(w, survivors, n, chosen);
     for (size_t i = 0; i < chosen; i++) {
-        struct stackdist_survivor survivor = survivors[w->choices[i].survivor];
+        struct stackdist_survivor survivor = survivors[w->choices[i]];
         struct profile_watch watch = {
             .burst = burst->burst,
             .address = survivor.line * w->line_bytes,
             .position = w->positions[i],
             .age = survivor.age,
-            .weight = w->choices[i].weight,
+            .weight = (double)n / (double)chosen,
             .outcome = PROFILE_OPEN,
             .refs = NAN,
             .cpu_ns = NAN,

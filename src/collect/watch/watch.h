@@ -43,13 +43,11 @@ struct watch_request {
 
 /* A burst that is over and stored. */
 struct watch_burst {
-    uint64_t process, burst; /* ids in the profile */
-    uint32_t tid;
+    uint64_t burst; /* its id in the profile */
     const struct stackdist_survivor *survivors;
     size_t n;
-    uint64_t touches; /* that it made */
-    int unwatched;    /* no lines can be watched after this burst */
-    size_t followed;  /* survivors to be followed in its tail */
+    int unwatched;   /* no lines can be watched after this burst */
+    size_t followed; /* survivors to be followed in its tail */
     /* Number of a line's data object; NULL: they are not looked for. */
     uint32_t (*object_of)(void *ctx, uint64_t line);
     void *ctx;
