@@ -185,7 +185,6 @@ int analysis_each_burst(
         const struct curve_time *time = &l.times[*nbursts];
         struct analysis_burst *b = &(*bursts)[*nbursts];
         *b = (struct analysis_burst){
-            .burst = l.list[i].id,
             .weight = l.bursts[*nbursts].weight,
             .refs_per_ns = time->refs_per_ns * (time->references_each > 0 ? time->references_each : 1),
         };

@@ -54,7 +54,6 @@ void analysis_weights_free(struct analysis_weights *weights); /* NULL is allowed
 
 /* A burst by itself. */
 struct analysis_burst {
-    uint64_t burst;     /* id */
     uint32_t group;     /* set by the caller's function, from 0 on */
     size_t window;      /* likewise */
     double weight;      /* references of the run that it represents */

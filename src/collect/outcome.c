@@ -19,7 +19,7 @@ static double seconds(const struct timeval *t)
     return (double)t->tv_sec + (double)t->tv_usec * 1e-6;
 }
 
-double run_cpu_seconds(const struct rusage *u)
+static double cpu_seconds(const struct rusage *u)
 {
     return seconds(&u->ru_utime) + seconds(&u->ru_stime);
 }
@@ -37,7 +37,7 @@ void run_warn(struct collect_result *result, const char *format, ...)
 
 static double user_share(const struct run *r)
 {
-    double all = run_cpu_seconds(&r->usage);
+    double all = cpu_seconds(&r->usage);
     return all > 0 ? seconds(&r->usage.ru_utime) / all : 0;
 }
 
@@ -47,7 +47,7 @@ static double rest_seconds(const struct run *r, double added)
 {
     if (r->pace.counts)
         return 0;
-    double all = run_cpu_seconds(&r->usage);
+    double all = cpu_seconds(&r->usage);
     double rest = all - (double)r->before.target_ns * 1e-9 - (added - (double)r->recorded_ns * 1e-9);
     return rest > 0 ? rest * user_share(r) : 0;
 }
@@ -56,7 +56,7 @@ static int store_results(struct run *r, int exit_status, struct error *err)
 {
     struct collect_result *result = r->result;
     const struct reduce_totals *t = reduce_totals(r->reducer);
-    double target = run_cpu_seconds(&r->usage);
+    double target = cpu_seconds(&r->usage);
     uint64_t burst_ns = drain_burst_cpu_ns(r->drain) - r->before.burst_ns + r->recorded_ns;
     if (r->full && burst_ns < t->burst_cpu_ns)
         burst_ns = t->burst_cpu_ns;
@@ -136,7 +136,7 @@ static int store_results(struct run *r, int exit_status, struct error *err)
  * command. */
 static void warn_unprofiled_time(struct run *r, int named, struct error *err)
 {
-    double all = run_cpu_seconds(&r->usage), profiled = (double)drain_agent_ns(r->drain) * 1e-9;
+    double all = cpu_seconds(&r->usage), profiled = (double)drain_agent_ns(r->drain) * 1e-9;
     double rest = r->obstacle == NULL ? all - profiled : all;
     uint32_t refused = __atomic_load_n(&r->session.map->refused_slots, __ATOMIC_RELAXED);
     if (!r->options->follow || refused != 0 || drain_trouble(r->drain) != NULL ||
@@ -154,7 +154,7 @@ static void warn_few_bursts(struct run *r, struct error *err)
 {
     const struct reduce_totals *t = reduce_totals(r->reducer);
     struct collect_result *result = r->result;
-    double cpu = run_cpu_seconds(&r->usage) - (double)r->before.target_ns * 1e-9,
+    double cpu = cpu_seconds(&r->usage) - (double)r->before.target_ns * 1e-9,
            represented = (double)t->represented_ns * 1e-9;
     char why[sizeof(result->nothing)];
     if (r->full || r->reducer == NULL ||
@@ -196,12 +196,12 @@ static void warn_missed(struct run *r, int named, struct error *err)
     struct missed m = *drain_missed(r->drain);
     double elsewhere = 0;
     if (named) /* programs without the agent are known: the remaining time is theirs */
-        elsewhere = run_cpu_seconds(&r->usage) - (double)drain_agent_ns(r->drain) * 1e-9;
+        elsewhere = cpu_seconds(&r->usage) - (double)drain_agent_ns(r->drain) * 1e-9;
     else if (profile_get_number(r->profile, "unprofiled_cpu_seconds", &elsewhere, NULL) < 0)
         elsewhere = 0;
     m.elsewhere_ns = elsewhere > 0 ? (uint64_t)(elsewhere * 1e9) : 0;
     double references = (double)(t->decoded.references + (counted ? drain_counted(r->drain) : 0));
-    double translated_ns = counted ? run_cpu_seconds(&r->usage) * 1e9 : (double)t->burst_cpu_ns;
+    double translated_ns = counted ? cpu_seconds(&r->usage) * 1e9 : (double)t->burst_cpu_ns;
     double percent = missed_percent(&m, counted, references, translated_ns);
     if (profile_set_number(r->profile, "missed_percent", percent, err) < 0 || percent < MISSED_STORED_PERCENT)
         return;
@@ -216,7 +216,7 @@ static void warn_missed(struct run *r, int named, struct error *err)
 /* Before the bursts, while references are recorded or counted without gaps, such threads are noticed. */
 static void warn_unknown_threads(struct run *r)
 {
-    double all = run_cpu_seconds(&r->usage),
+    double all = cpu_seconds(&r->usage),
            unknown = (double)drain_missed(r->drain)->native_ns[WIRE_NATIVE_UNKNOWN] * 1e-9;
     if (!r->full && r->clock != COLLECT_CLOCK_COUNT_ALWAYS && unknown >= COLLECT_UNPROFILED_SHARE * all &&
         unknown >= COLLECT_UNPROFILED_SECONDS)

@@ -72,6 +72,5 @@ void pace_gap(struct run *r, uint64_t now_ns);
 void run_finish(struct run *r, int exit_status);
 /* Adds a line to the warnings. */
 void run_warn(struct collect_result *result, const char *format, ...) __attribute__((format(printf, 2, 3)));
-double run_cpu_seconds(const struct rusage *u);
 
 #endif
