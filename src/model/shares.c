@@ -24,6 +24,10 @@
  * underestimated. The errors of `far` and s_g are common to all bursts; q moves by U (s_g - q) / M for a unit
  * of the one, and by far U / M for a unit of the other.
  *
+ * Bursts are weighted by rates of references, which are wrong by other factors for other code. This is taken
+ * for a relative error e of the group's misses, independent of the others', which moves q by q (1 - q) e; the
+ * part of the misses that was recorded completely has none.
+ *
  * Example: two bursts of equal weight, 10 misses each, of which the group has 4 and 6. q = 10/20; residuals
  * -1 and 1; var = 2 * 2 / 400 = 0.01, so the standard error is 10 percentage points.
  */
@@ -55,10 +59,11 @@ struct shares {
     const struct far_share *of_each; /* NULL: not known */
     double samples;
     const struct shares *spread; /* NULL: none */
-    struct sums *groups;         /* n + 1: the last one is all of them */
-    double uu;                   /* of all groups */
-    struct part *parts;          /* of the current burst, likewise */
-    size_t *used;                /* groups with parts */
+    double rate_error;
+    struct sums *groups; /* n + 1: the last one is all of them */
+    double uu;           /* of all groups */
+    struct part *parts;  /* of the current burst, likewise */
+    size_t *used;        /* groups with parts */
     size_t nused;
     size_t bursts;
 };
@@ -171,6 +176,11 @@ void shares_set_spread(struct shares *s, const struct shares *spread)
     s->spread = spread;
 }
 
+void shares_set_rate_error(struct shares *s, double error)
+{
+    s->rate_error = error;
+}
+
 static void interval(double value, double variance, double *low, double *high)
 {
     double half = MODEL_NORMAL_95 * sqrt(fmax(0, variance));
@@ -219,6 +229,13 @@ static double variance(const struct shares *s, const struct sums *g, struct far_
     return (of_bursts + of_far * of_far + of_part * of_part) / (f->denominator * f->denominator);
 }
 
+/* Of the share q in these misses. */
+static double variance_of_rates(const struct shares *s, double q, double misses)
+{
+    double error = s->rate_error * q * (1 - q) * (1 - s->groups[s->n].exact_a / misses);
+    return s->bursts > 0 ? error * error : 0;
+}
+
 /* By how much Student's t makes a variance larger that was found from few bursts (Cornish and Fisher). */
 static double few_bursts(const struct sums *g)
 {
@@ -256,7 +273,7 @@ static void find(const struct shares *s, const struct sums *g, struct far_share 
     result->recorded = (uint64_t)(g->raw_references + 0.5);
     const struct quotient share = {result->misses_share, far.share - result->misses_share, misses, 0};
     const struct quotient ratio = {result->miss_ratio, far.share, g->r, 1};
-    double of_share = misses > 0 ? variance(s, g, far, &share) : 0;
+    double of_share = misses > 0 ? variance(s, g, far, &share) + variance_of_rates(s, share.q, misses) : 0;
     interval(share.q, of_share, &result->share_low, &result->share_high);
     const struct sums *spread = spread_of(s, g, far);
     if (spread && of_share > 0) { /* as a sample of so many independent misses has it */

@@ -36,6 +36,8 @@ void shares_set_far(struct shares *s, const struct far_share *far, double sample
  * contribute to the others (far_shares_value), and none undecided: how results vary with the bursts is seen
  * in these, for groups whose far_share.by_model is set. The caller's, until the last result. */
 void shares_set_spread(struct shares *s, const struct shares *spread);
+/* Relative standard error of the rate of references by which a group's bursts are weighted; 0 unless set. */
+void shares_set_rate_error(struct shares *s, double error);
 
 struct shares_result {
     double references, misses;             /* weighted sums over the bursts */

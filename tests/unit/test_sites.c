@@ -246,6 +246,12 @@ static void shares_by_hand(void **state)
     assert_true(fabs(r.miss_ratio - (0.05)) < 1e-12);
     assert_true(fabs(r.share_high - r.share_low - (2 * 1.96 * 0.1)) < 1e-9);
     assert_false(r.enough); /* two bursts */
+    /* The same with the rate's error: 0.5 * 0.5 * 0.3 beside 0.1. Not of the ratio, nor of all. */
+    double ratio = r.ratio_high;
+    shares_set_rate_error(s, 0.3);
+    shares_result(s, 0, &r);
+    assert_true(fabs(r.share_high - r.share_low - (2 * 1.96 * 0.125)) < 1e-9);
+    assert_true(r.ratio_high == ratio);
     shares_total(s, &r);
     assert_true(fabs(r.misses_share - (1)) < 1e-12);
     assert_true(fabs(r.share_high - r.share_low - (0)) < 1e-9);
