@@ -4,9 +4,9 @@
  * disturbed LOOPS WHAT...: every thread that counts makes 2 * LOOPS references in its loop, whatever else
  * goes on: `tick` (a thread wakes up every 10 ms), `masked` (it blocks all signals), `map` (code is mapped
  * and unmapped), `load` (a library is loaded and unloaded), `two` (a second thread counts), `often` (load and
- * count by turns, twenty times), `raw` (a thread that pthread_create does not know counts as well), `trap`
- * (the loop runs with SIGTRAP blocked by a system call instruction of the program's own), `fault` (such an
- * instruction has set the default action of SIGSEGV). Prints the sums.
+ * count by turns, twenty times), `raw` (a thread that pthread_create does not know counts as well), `most`
+ * (ten times as much), `trap` (the loop runs with SIGTRAP blocked by a system call instruction of the
+ * program's own), `fault` (such an instruction has set the default action of SIGSEGV). Prints the sums.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -24,6 +24,7 @@
 
 static long loops;
 static volatile int raw_done;
+static int raw_times = 1;
 
 static long count(long n)
 {
@@ -42,7 +43,7 @@ static void *count_all(void *unused)
 static int count_raw(void *unused)
 {
     (void)unused;
-    count(loops);
+    count(raw_times * loops);
     raw_done = 1;
     return 0;
 }
@@ -126,6 +127,7 @@ int main(int argc, char **argv)
         two |= strcmp(argv[i], "two") == 0;
         often |= strcmp(argv[i], "often") == 0;
         raw |= strcmp(argv[i], "raw") == 0;
+        raw_times = strcmp(argv[i], "most") == 0 ? 10 : raw_times;
         trap |= strcmp(argv[i], "trap") == 0;
     }
     if (two)
