@@ -68,7 +68,7 @@ static int store_results(struct run *r, int exit_status, struct error *err)
     struct budget_use use = drain_use(r->drain);
     double watching = (double)use.watch_ns * 1e-9, starts = (double)use.start_ns * 1e-9;
     double budgeted = bursts + watching + starts, added = budgeted + counted.added_ns * 1e-9;
-    int all_counted = counted.native_ns > 0 && r->clock == COLLECT_CLOCK_COUNT;
+    int all_counted = counted_references > 0 && r->clock == COLLECT_CLOCK_COUNT;
 
     /* Without a reducer only the trace was written, which counts references. */
     result->references = r->reducer != NULL ? t->decoded.references : result->trace_references;
@@ -102,8 +102,9 @@ static int store_results(struct run *r, int exit_status, struct error *err)
         {"full_cpu_seconds", r->full ? NAN : (double)r->full_ns * 1e-9},
         {"counted_references", all_counted ? (double)counted_references : NAN},
         {"counted_cpu_seconds", all_counted ? (counted.native_ns + counted.added_ns) * 1e-9 : NAN},
-        {"counted_refs_per_ns",
-         all_counted ? (double)drain_all_counted(r->drain) / (counted.native_ns * user_share(r)) : NAN},
+        {"counted_refs_per_ns", all_counted && counted.native_ns > 0 ? (double)drain_all_counted(r->drain) /
+                                                                           (counted.native_ns * user_share(r))
+                                                                     : NAN},
         {"clock_references", r->clock == COLLECT_CLOCK_COUNT_ALWAYS && !r->full
                                  ? (double)(drain_counted(r->drain) + t->decoded.references)
                                  : NAN},

@@ -281,7 +281,8 @@ static void mark_timed_part(struct thread *t)
 void count_marked(struct thread *t)
 {
     struct counting *c = &t->clock;
-    uint64_t now = arch_ticks(), aim = COUNT_MARK_REFS;
+    uint64_t now = arch_ticks(), aim = COUNT_MARK_REFS,
+             cpu_ns = c->endless ? sys_clock_ns(CLOCK_THREAD_CPUTIME_ID) : 0;
     count_take(t, t->generated.counter[0]);
     struct count_mark *m = &c->mark[c->marks++ % COUNT_MARKS];
     *m = (struct count_mark){c->total, now, excluded_ns(c), c->part ? count_page_faults() : 0};
@@ -308,7 +309,9 @@ void count_marked(struct thread *t)
         aim = c->refs_to_burst;
     }
     arch_count_set_mark(t, NULL, aim);
-    c->agent_ns += count_ns_of(c, arch_ticks() - now);
+    /* In a stretch without an end the thread may wait for a processor here. */
+    c->agent_ns +=
+        c->endless ? sys_clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_ns : count_ns_of(c, arch_ticks() - now);
 }
 
 /* System calls are excluded, also from the time after which triggers fire (main/burst-events.c). A call that
