@@ -400,7 +400,13 @@ def test_curve_by_keyboard(opened, profile):
         assert f"LRU: {100 * float(value):.3f}%" in status if value else "LRU: not enough samples" in status
         if value or random[at]["miss_ratio"]:
             # The drawing shows its tip after the next frame.
-            wait_until(lambda size=status.split(";")[0]: size in texts(opened, "#curve .tip strong"))
+            shown = lambda size=status.split(";")[0]: size in texts(opened, "#curve .tip strong")  # noqa: E731
+            try:
+                wait_until(shown, 3)
+            except AssertionError:  # now and then a tip is not shown: press again
+                for back in ("ArrowRight", "Home") if at == 0 else ("ArrowLeft", "ArrowRight"):
+                    opened.key(back)
+                wait_until(shown, 8)
     opened.key("Escape")
 
 
