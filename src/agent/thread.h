@@ -212,7 +212,7 @@ struct timing_state {
     struct wire_trigger *trigger; /* NULL: the timer is used instead */
     uint64_t cookie;              /* by which the collector recognises that this is still the same program */
     uint64_t random;
-    uint64_t retired_cpu_ns; /* its CPU time when all triggers were removed */
+    uint64_t retired_cpu_ns; /* its CPU time when threads_await_delivery began */
 };
 
 /* threads (phases.c): phases of the code, and in each the plan of its next burst. */

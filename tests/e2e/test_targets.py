@@ -196,6 +196,13 @@ def test_on_a_busy_machine(built, cachegram, tmp_path, argv):
         assert set(pool.map(recorded, range(24))) == {(native.status, native.out)}
 
 
+def test_exec_while_calls_are_diverted(built, record):
+    """A diverted call whose SIGSYS is ignored, or discarded, would not be made; and the exec must not hang."""
+    for _ in range(20):
+        result, _ = record(MODES["burst"], [built / "exec_meanwhile"])
+        assert (result.status, result.out) == (3, b"0 failed\n")
+
+
 @pytest.mark.parametrize("who", [[], ["child"]], ids=["itself", "child"])
 @pytest.mark.parametrize("how", ["files", "chroot"])
 def test_without_proc(built, record, tmp_path, how, who):

@@ -66,6 +66,7 @@ static int quiesce(struct executing *e, int others)
     /* It has its own signal handlers, and none of the agent's events. */
     if (!agent_active || (uint32_t)sys0(SYS_getpid) != process_id)
         return 1;
+    int could_fault = others && watch_used() && watch_several_threads();
     burst_forbid(1);
     e->forbids = 1;
     if (t) {
@@ -76,7 +77,8 @@ static int quiesce(struct executing *e, int others)
             watch_pause(t);
         watch_unblock_signals(t);
     }
-    return !others || threads_await_native();
+    /* A diverted call whose SIGSYS is ignored is lost, and its disposition reset. */
+    return !others || ((!could_fault || threads_await_delivery()) && threads_await_native());
 }
 
 static void resume(struct executing *e)

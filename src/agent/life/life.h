@@ -58,6 +58,11 @@ int threads_retire(int *quiesced);
 /* Waits until no thread is in a burst, or in a diverted call that ends in a fault. 0: it took too long.
  * Bursts must be forbidden, and watching be off. */
 int threads_await_native(void);
+/* A signal for what a thread does (perf event, diverted call, protected page) is sent in the kernel. A thread
+ * that was preempted there gets it when it runs again, even if event, diversion or protection have ended by
+ * then; or later, if another signal's handler came first. Waits until every other thread has run since, or
+ * sleeps, and no such signal is pending for it. 0: it took too long. */
+int threads_await_delivery(void);
 /* Like thread_self without a system call, but wrong in a vfork child. */
 struct thread *thread_self_by_key(void);
 

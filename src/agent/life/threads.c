@@ -9,6 +9,7 @@
 #include "agent/clock/clock.h"
 #include "agent/life/life.h"
 #include "agent/sys/process.h"
+#include "agent/signals/bits.h"
 #include "agent/sys/session.h"
 #include "agent/sys/sys.h"
 #include "agent/thread.h"
@@ -168,10 +169,17 @@ static int await_attaching(void)
     return 0;
 }
 
-/* A perf event's signal is sent on the way back to user mode. A thread that was preempted on that way gets
- * the signal when it runs again, even if the event has been closed by then. Waits until every other thread
- * has run since, or sleeps. 0: it took too long. */
-static int await_event_delivery(void)
+/* Or it sleeps. *state: if it had to be asked for, else 0. */
+static int has_run_since(const struct thread *t, char *state)
+{
+    *state = 0;
+    if (thread_cpu_ns(t->tid) - t->timing.retired_cpu_ns >= RAN_SINCE_NS)
+        return 1;
+    *state = task_state(t->tid);
+    return *state != 'R' && *state != 0;
+}
+
+int threads_await_delivery(void)
 {
     struct timespec moment = {0, 1000000};
     uint32_t self = (uint32_t)sys0(SYS_gettid), waited = 0;
@@ -181,10 +189,9 @@ static int await_event_delivery(void)
     for (uint32_t at = threads_next(0, &t); at;) {
         uint32_t tid = t->tid;
         char state = 0;
-        if (tid == self || thread_cpu_ns(tid) - t->timing.retired_cpu_ns >= RAN_SINCE_NS ||
-            ((state = task_state(tid)) != 'R' && state != 0))
+        if (tid == self || (has_run_since(t, &state) && !(task_pending_signals(tid) & FAULT_SIGNALS)))
             at = threads_next(at, &t);
-        else if (waited++ == (state ? RETIRE_MS : RETIRE_BURSTS_MS))
+        else if (waited++ >= (state ? RETIRE_MS : RETIRE_BURSTS_MS))
             return 0;
         else
             sys2(SYS_nanosleep, &moment, 0);
@@ -197,7 +204,7 @@ int threads_retire(int *quiesced)
     *quiesced = await_attaching();
     threads_await_native(); /* before the alarms by which threads stop counting are gone */
     threads_each(release_timing);
-    *quiesced = *quiesced && triggers_await_closed() && await_event_delivery();
+    *quiesced = *quiesced && triggers_await_closed() && threads_await_delivery();
     return threads_await_native();
 }
 

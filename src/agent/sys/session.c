@@ -43,10 +43,11 @@ int agent_always_translated(void)
     return agent_records_all() || agent_counts_all();
 }
 
-/* /proc/ID/stat begins "ID (NAME) R". */
-char task_state(uint32_t id)
+/* Reads /proc/ID/stat, which begins "ID (NAME) R", up to `bytes`, and returns where its third field is; 0:
+ * not possible. */
+static long read_stat(uint32_t id, char *stat, long bytes)
 {
-    char path[32] = "/proc/", stat[64];
+    char path[32] = "/proc/";
     size_t n = strlen(path);
     for (uint32_t unit = 1000000000; unit; unit /= 10)
         if (id >= unit)
@@ -55,11 +56,36 @@ char task_state(uint32_t id)
     long fd = own_open(path);
     if (sys_failed(fd))
         return 0;
-    long got = sys3(SYS_read, fd, stat, sizeof stat);
+    long got = sys3(SYS_read, fd, stat, bytes - 1), at = got;
     own_close(fd);
-    while (got > 0 && stat[got - 1] != ')')
-        got--;
-    return got > 0 && got + 1 < (long)sizeof stat ? stat[got + 1] : 0;
+    while (at > 0 && stat[at - 1] != ')')
+        at--;
+    if (at <= 0 || at + 1 >= got)
+        return 0;
+    stat[got] = 0;
+    return at + 1;
+}
+
+char task_state(uint32_t id)
+{
+    char stat[64];
+    long at = read_stat(id, stat, sizeof stat);
+    return at ? stat[at] : 0;
+}
+
+uint64_t task_pending_signals(uint32_t id)
+{
+    char stat[512]; /* the field is the 31st, after the third come at most 27 numbers of 64 bits */
+    long at = read_stat(id, stat, sizeof stat);
+    uint64_t pending = 0;
+    for (int field = 3; at && field < 31; field++) {
+        while (stat[at] && stat[at] != ' ')
+            at++;
+        at += stat[at] == ' ';
+    }
+    for (; at && stat[at] >= '0' && stat[at] <= '9'; at++)
+        pending = pending * 10 + (uint64_t)(stat[at] - '0');
+    return pending;
 }
 
 int collector_gone(void)

@@ -45,6 +45,7 @@ int collector_gone(void);
 
 /* State letter of a process or thread, as in ps; 0: unknown. */
 char task_state(uint32_t id);
+uint64_t task_pending_signals(uint32_t id); /* sent to that thread, of signals 1 to 31 */
 
 /* Adds to a counter of the slot, atomically. */
 static inline void count_add(uint64_t *counter, uint64_t n)

@@ -5,6 +5,7 @@
  * same lock.
  */
 #include "agent/divert/divert.h"
+#include "agent/signals/signals.h"
 #include "agent/sys/session.h"
 #include "agent/sys/sys.h"
 #include "agent/thread.h"
@@ -67,13 +68,18 @@ static int allows_protection(const struct thread *t)
 
 int watch_calls_in_progress(const struct thread *self)
 {
+    /* The handler of a trigger takes the lock, too. Watching is off: the stack is not protected. */
+    static const uint64_t all = ~FAULT_SIGNALS | SIGNAL_BIT(SIGTRAP);
+    uint64_t before = 0;
     int found = 0;
     if (!session->watch || !watch_several_threads())
         return 0;
+    sys4(SYS_rt_sigprocmask, SIG_BLOCK, &all, &before, 8);
     watch_lock();
     for (const struct thread *t = threads; t; t = t->watch.next)
         found |= t != self && !t->watch.exits && t->watch.call == CALL_OPEN_ENDED;
     watch_unlock();
+    sys4(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, 8);
     return found;
 }
 
