@@ -71,8 +71,10 @@ static const struct profile_frame *choose(const struct analysis_hotspots *h,
     return last;
 }
 
+/* *column: of the call in the line that the name has; 0: not known. */
 static int name_block(const struct analysis_hotspots *h, struct profile_object *object,
-                      const struct profile_object_frame *path, size_t n, const char *wrappers)
+                      const struct profile_object_frame *path, size_t n, const char *wrappers,
+                      uint32_t *column)
 {
     char text[NAME_CAPACITY] = "unknown code";
     const struct profile_object_frame *place = NULL;
@@ -84,6 +86,7 @@ static int name_block(const struct analysis_hotspots *h, struct profile_object *
         snprintf(text, sizeof text, "%s", frame->function);
     else if (place && *place->module)
         snprintf(text, sizeof text, "%s+0x%" PRIx64, base_name(place->module), place->offset);
+    *column = frame && *frame->file ? frame->column : 0;
     free(object->name);
     free(object->module);
     object->name = strdup(text);
@@ -103,6 +106,45 @@ static int compare(const void *a, const void *b)
     if (order == 0)
         order = strcmp(x->module, y->module);
     return order ? order : x->id < y->id ? -1 : x->id > y->id;
+}
+
+struct named_block {
+    struct profile_object *object;
+    uint32_t column;
+};
+
+static int compare_blocks(const void *a, const void *b)
+{
+    const struct named_block *x = a, *y = b;
+    int order = strcmp(x->object->name, y->object->name);
+    if (order == 0)
+        order = strcmp(x->object->module, y->object->module);
+    return order ? order : x->column < y->column ? -1 : x->column > y->column;
+}
+
+/* "main a.c:7:14" where blocks are allocated by several calls in line 7. Copies that the compiler made of one
+ * call have its column, and are one object. */
+static int tell_apart(struct named_block *blocks, size_t n)
+{
+    if (n > 0)
+        qsort(blocks, n, sizeof *blocks, compare_blocks);
+    for (size_t first = 0, end; first < n; first = end) {
+        const struct profile_object *object = blocks[first].object;
+        for (end = first + 1; end < n && strcmp(blocks[end].object->name, object->name) == 0 &&
+                              strcmp(blocks[end].object->module, object->module) == 0;)
+            end++;
+        int several = blocks[end - 1].column != blocks[first].column;
+        for (size_t i = first; i < end && several; i++) {
+            char *name;
+            if (blocks[i].column == 0)
+                continue;
+            if (asprintf(&name, "%s:%" PRIu32, blocks[i].object->name, blocks[i].column) < 0)
+                return -ENOMEM;
+            free(blocks[i].object->name);
+            blocks[i].object->name = name;
+        }
+    }
+    return 0;
 }
 
 static int is_same(const struct profile_object *x, const struct profile_object *y)
@@ -151,6 +193,10 @@ int analysis_objects_load(struct profile *p, struct analysis_hotspots *h, const 
         profile_object_frames_free(paths, n);
         return code;
     }
+    struct named_block *blocks = calloc(h->ndata + 1, sizeof *blocks);
+    size_t nblocks = 0;
+    if (!blocks)
+        code = -ENOMEM;
     for (size_t i = 0, at = 0; i < h->ndata && code == 0; i++) {
         struct profile_object *object = &h->data[i];
         size_t first, length = 0;
@@ -158,9 +204,14 @@ int analysis_objects_load(struct profile *p, struct analysis_hotspots *h, const 
             at++;
         for (first = at; at < n && paths[at].object == object->id; at++)
             length++;
-        if (object->kind == PROFILE_OBJECT_BLOCK)
-            code = name_block(h, object, paths + first, length, wrappers);
+        if (object->kind != PROFILE_OBJECT_BLOCK)
+            continue;
+        blocks[nblocks].object = object;
+        code = name_block(h, object, paths + first, length, wrappers, &blocks[nblocks++].column);
     }
+    if (code == 0)
+        code = tell_apart(blocks, nblocks);
+    free(blocks);
     if (code == 0)
         code = find_same(h);
     profile_object_frames_free(paths, n);

@@ -38,7 +38,7 @@ static const char profile_schema[] =
     " PRIMARY KEY(process, tid, reason)) WITHOUT ROWID;"
     "CREATE TABLE image(id INTEGER PRIMARY KEY, path TEXT, build_id TEXT);"
     "CREATE TABLE frame(id INTEGER PRIMARY KEY, function TEXT, file TEXT, line INTEGER, guessed INTEGER,"
-    " caller INTEGER);"
+    " caller INTEGER, column INTEGER);"
     "CREATE TABLE site(id INTEGER PRIMARY KEY, image INTEGER, offset INTEGER, frame INTEGER, outer_frame "
     "INTEGER,"
     " refs INTEGER, first_touches INTEGER);"

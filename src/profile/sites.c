@@ -74,9 +74,10 @@ int profile_add_image(struct profile *p, const struct profile_image *image, stru
 int profile_add_frame(struct profile *p, const struct profile_frame *frame, struct error *err)
 {
     return PROFILE_EXECUTE(
-        p, err, "INSERT INTO frame(id, function, file, line, guessed, caller) VALUES(?, ?, ?, ?, ?, ?)",
+        p, err,
+        "INSERT INTO frame(id, function, file, line, guessed, caller, column) VALUES(?, ?, ?, ?, ?, ?, ?)",
         value_int(frame->id), value_name(frame->function), value_name(frame->file), value_id(frame->line),
-        value_int(frame->guessed != 0), value_id(frame->caller));
+        value_int(frame->guessed != 0), value_id(frame->caller), value_id(frame->column));
 }
 
 int profile_add_site(struct profile *p, const struct profile_site *site, struct error *err)
@@ -210,7 +211,8 @@ static void take_frame(sqlite3_stmt *s, void *element)
                                                               .file = profile_column_text(s, 2),
                                                               .line = (uint32_t)sqlite3_column_int64(s, 3),
                                                               .guessed = sqlite3_column_int(s, 4),
-                                                              .caller = (uint64_t)sqlite3_column_int64(s, 5)};
+                                                              .caller = (uint64_t)sqlite3_column_int64(s, 5),
+                                                              .column = (uint32_t)sqlite3_column_int64(s, 6)};
 }
 
 static void take_site(sqlite3_stmt *s, void *element)
@@ -261,7 +263,7 @@ void profile_modules_free(struct profile_module *modules, size_t n)
 }
 
 static const struct profile_rows frame_rows = {
-    .sql = "SELECT id, function, file, line, guessed, caller FROM frame ORDER BY id",
+    .sql = "SELECT id, function, file, line, guessed, caller, column FROM frame ORDER BY id",
     .size = sizeof(struct profile_frame),
     .take = take_frame,
     .texts = {offsetof(struct profile_frame, function), offsetof(struct profile_frame, file)},

@@ -27,6 +27,7 @@ struct profile_frame {
     uint32_t line;   /* 0: unknown */
     int guessed;     /* the compiler gave the instruction no line: the nearest previous one is used */
     uint64_t caller; /* id of the frame into which this one is inlined; 0: none */
+    uint32_t column; /* 0: unknown, and wherever only lines count */
 };
 
 struct profile_site {

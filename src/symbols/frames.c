@@ -9,7 +9,7 @@
 
 static size_t hash_frame(const struct symbols_frame *f, uint64_t caller)
 {
-    uint64_t hash = f->line * UINT64_C(0x9e3779b97f4a7c15) + caller;
+    uint64_t hash = (f->line + ((uint64_t)f->column << 32)) * UINT64_C(0x9e3779b97f4a7c15) + caller;
     hash = hash_text(hash, f->function != NULL ? f->function : "");
     hash = hash_text(hash, f->file != NULL ? f->file : "");
     return (size_t)(hash ^ hash >> 32);
@@ -25,10 +25,11 @@ static int grow_frames(struct naming *n)
         const struct known_frame *k = &n->frames[i];
         if (k->id == 0)
             continue;
-        size_t at =
-            hash_frame(&(struct symbols_frame){.function = k->function, .file = k->file, .line = k->line},
-                       k->caller) &
-            (capacity - 1);
+        size_t at = hash_frame(
+                        &(struct symbols_frame){
+                            .function = k->function, .file = k->file, .line = k->line, .column = k->column},
+                        k->caller) &
+                    (capacity - 1);
         while (grown[at].id != 0)
             at = (at + 1) & (capacity - 1);
         grown[at] = *k;
@@ -48,14 +49,16 @@ static int find_frame(struct naming *n, const struct symbols_frame *f, uint64_t 
     size_t at = hash_frame(f, caller) & (n->frames_capacity - 1);
     for (; n->frames[at].id != 0; at = (at + 1) & (n->frames_capacity - 1)) {
         const struct known_frame *k = &n->frames[at];
-        if (k->line == f->line && k->caller == caller && k->guessed == (uint32_t)f->guessed &&
-            strcmp(k->function, function) == 0 && strcmp(k->file, file) == 0) {
+        if (k->line == f->line && k->column == f->column && k->caller == caller &&
+            k->guessed == (uint32_t)f->guessed && strcmp(k->function, function) == 0 &&
+            strcmp(k->file, file) == 0) {
             *id = k->id;
             return 0;
         }
     }
     struct known_frame *k = &n->frames[at];
-    *k = (struct known_frame){strdup(function), strdup(file), f->line, (uint32_t)f->guessed, 0, caller};
+    *k = (struct known_frame){
+        strdup(function), strdup(file), f->line, f->column, (uint32_t)f->guessed, 0, caller};
     if (k->function == NULL || k->file == NULL) {
         free(k->function);
         free(k->file);
@@ -67,19 +70,23 @@ static int find_frame(struct naming *n, const struct symbols_frame *f, uint64_t 
                                                      .function = k->function,
                                                      .file = k->file,
                                                      .line = k->line,
+                                                     .column = k->column,
                                                      .guessed = f->guessed,
                                                      .caller = caller},
                              n->err);
 }
 
-int naming_place(struct naming *n, struct symbols_image *image, uint64_t offset, int lines, uint64_t *inner,
-                 uint64_t *outer)
+int naming_place(struct naming *n, struct symbols_image *image, uint64_t offset, enum naming_detail detail,
+                 uint64_t *inner, uint64_t *outer)
 {
     struct symbols_frame frames[SYMBOLS_MOST_FRAMES];
-    unsigned nframes = image != NULL ? symbols_image_frames(image, offset, lines, frames) : 0;
+    unsigned nframes =
+        image != NULL ? symbols_image_frames(image, offset, detail != NAMING_FUNCTION, frames) : 0;
     int code = 0;
     *inner = *outer = 0;
     for (unsigned i = nframes; i > 0 && code == 0; i--) {
+        if (detail != NAMING_COLUMNS)
+            frames[i - 1].column = 0;
         code = find_frame(n, &frames[i - 1], *inner, inner);
         if (i == nframes)
             *outer = *inner;

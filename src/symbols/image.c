@@ -292,7 +292,7 @@ static void find_line(const struct unit *unit, Dwarf_Addr address, struct symbol
 {
     size_t low = 0, high = unit->nlines;
     Dwarf_Addr at;
-    int line = 0;
+    int line = 0, column = 0;
     bool ends;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
@@ -308,6 +308,8 @@ static void find_line(const struct unit *unit, Dwarf_Addr address, struct symbol
         if (line != 0) {
             frame->file = dwarf_linesrc(row, NULL, NULL);
             frame->line = frame->file != NULL ? (uint32_t)line : 0;
+            if (frame->line != 0 && dwarf_linecol(row, &column) == 0)
+                frame->column = (uint32_t)column;
             return;
         }
         frame->guessed = 1;
@@ -332,13 +334,16 @@ static const char *name_of(struct symbols_image *image, Dwarf_Die *die)
 static void find_call(const struct unit *unit, Dwarf_Die *die, struct symbols_frame *frame)
 {
     Dwarf_Attribute attribute;
-    Dwarf_Word file, line;
+    Dwarf_Word file, line, column;
     if (dwarf_attr(die, DW_AT_call_line, &attribute) == NULL || dwarf_formudata(&attribute, &line) != 0 ||
         dwarf_attr(die, DW_AT_call_file, &attribute) == NULL || dwarf_formudata(&attribute, &file) != 0 ||
         unit->files == NULL)
         return;
     frame->file = dwarf_filesrc(unit->files, (size_t)file, NULL, NULL);
     frame->line = frame->file != NULL ? (uint32_t)line : 0;
+    if (frame->line != 0 && dwarf_attr(die, DW_AT_call_column, &attribute) != NULL &&
+        dwarf_formudata(&attribute, &column) == 0)
+        frame->column = (uint32_t)column;
 }
 
 static unsigned debug_frames(struct symbols_image *image, Dwarf_Addr address,

@@ -19,6 +19,7 @@ struct symbols_frame {
     const char *function; /* owned by the image */
     const char *file;     /* likewise; NULL: unknown */
     uint32_t line;        /* 0: unknown */
+    uint32_t column;      /* likewise */
     int guessed;          /* the instruction has no line: the nearest previous one is used */
 };
 

@@ -170,7 +170,7 @@ static int store_site(struct naming *n, struct symbols_image *image, uint32_t ro
                                 .firsts = n->row_firsts[row]};
     int code = 0;
     if (site.offset != PROFILE_SITE_REST)
-        code = naming_place(n, image, site.offset, 1, &site.frame, &site.outer);
+        code = naming_place(n, image, site.offset, NAMING_LINES, &site.frame, &site.outer);
     return code == 0 ? profile_add_site(n->profile, &site, n->err) : code;
 }
 
@@ -207,8 +207,8 @@ static int store_path(struct naming *n, const struct profile_object *object)
             break;
         frame.offset = strtoull(end, &end, 16);
         frame.module = (char *)(file < n->code->nfiles ? n->code->files[file] : "");
-        code = naming_place(n, symbols_files_image(&n->files, frame.module), frame.offset, 1, &frame.frame,
-                            &outer);
+        code = naming_place(n, symbols_files_image(&n->files, frame.module), frame.offset, NAMING_COLUMNS,
+                            &frame.frame, &outer);
         if (code == 0)
             code = profile_add_object_frame(n->profile, &frame, n->err);
         at = end + (*end == ' ');

@@ -16,7 +16,7 @@
 /* A frame that has a row; open addressing. */
 struct known_frame {
     char *function, *file;
-    uint32_t line, guessed, id; /* 0: empty */
+    uint32_t line, column, guessed, id; /* 0: empty */
     uint64_t caller;
 };
 
@@ -50,10 +50,16 @@ struct naming {
     size_t nhits;
 };
 
+/* How exactly a place is named. */
+enum naming_detail {
+    NAMING_FUNCTION = 0, /* the compiled function only */
+    NAMING_LINES,
+    NAMING_COLUMNS, /* as well: tells the calls of one line apart */
+};
 /* The frames at an offset of the file: the rows of the innermost and the outermost one; 0: none. 0, or
  * negative with n->err. */
-int naming_place(struct naming *n, struct symbols_image *image, uint64_t offset, int lines, uint64_t *inner,
-                 uint64_t *outer);
+int naming_place(struct naming *n, struct symbols_image *image, uint64_t offset, enum naming_detail detail,
+                 uint64_t *inner, uint64_t *outer);
 /* Stores by which paths rows were reached, but not yet the paths. Likewise. */
 int naming_site_paths(struct naming *n);
 /* Stores the paths through that image, by number; number nimages: those of which no image is known. lines:

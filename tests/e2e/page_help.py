@@ -19,7 +19,7 @@ def many_sites(path, n, name="a_function_of_a_large_program_", hot=0):
     db = make(path, "full", references=refs, cold=cold, loads=refs, stores=0)
     db.executescript("""
     CREATE TABLE image(id INTEGER PRIMARY KEY, path TEXT, build_id TEXT);
-    CREATE TABLE frame(id INTEGER PRIMARY KEY, function TEXT, file TEXT, line INTEGER, guessed INTEGER, caller INTEGER);
+    CREATE TABLE frame(id INTEGER PRIMARY KEY, function TEXT, file TEXT, line INTEGER, guessed INTEGER, caller INTEGER, column INTEGER);
     CREATE TABLE site(id INTEGER PRIMARY KEY, image, offset, frame, outer_frame, refs, first_touches);
     CREATE TABLE object(id INTEGER PRIMARY KEY, kind TEXT, name TEXT, module TEXT, offset, size, refs, first_touches);
     CREATE TABLE object_frame(object, depth, module TEXT, offset, frame, PRIMARY KEY(object, depth)) WITHOUT ROWID;
@@ -30,7 +30,7 @@ def many_sites(path, n, name="a_function_of_a_large_program_", hot=0):
     blocks = counts = b""
     for i in range(1, n + 1):
         more = n if i <= hot else 0
-        db.execute("INSERT INTO frame VALUES(?,?,'/src/many.c',?,0,0)", (i, f"{name}{i}", i))
+        db.execute("INSERT INTO frame VALUES(?,?,'/src/many.c',?,0,0,NULL)", (i, f"{name}{i}", i))
         db.execute("INSERT INTO site VALUES(?,1,?,?,?,?,?)", (i, 16 * i, i, i, 100 + more, 1 + more))
         db.execute("INSERT INTO object VALUES(?,'variable',?,'/bin/many',?,64,?,?)", (i, f"variable_{i}", 64 * i, 100 + more, 1 + more))
         blocks += leb128(1) + leb128(1) + zigzag(1)
@@ -80,7 +80,7 @@ def sampled_phases(path, exe, phases, rounds=4, bursts=5):
     db = make(path, "burst", command=exe)
     db.executescript("""
     CREATE TABLE image(id INTEGER PRIMARY KEY, path TEXT, build_id TEXT);
-    CREATE TABLE frame(id INTEGER PRIMARY KEY, function TEXT, file TEXT, line INTEGER, guessed INTEGER, caller INTEGER);
+    CREATE TABLE frame(id INTEGER PRIMARY KEY, function TEXT, file TEXT, line INTEGER, guessed INTEGER, caller INTEGER, column INTEGER);
     CREATE TABLE site(id INTEGER PRIMARY KEY, image, offset, frame, outer_frame, refs, first_touches);
     CREATE TABLE block(process INTEGER PRIMARY KEY, sites BLOB);
     CREATE TABLE burst_site(burst, process, counts BLOB, PRIMARY KEY(burst, process));
@@ -90,7 +90,7 @@ def sampled_phases(path, exe, phases, rounds=4, bursts=5):
     db.execute("INSERT INTO image VALUES(1, ?, '')", (exe,))
     names = sorted({name for code, _, _ in phases for name in code})
     for i, name in enumerate(names, 1):
-        db.execute("INSERT INTO frame VALUES(?,?,'/src/a.c',?,0,0)", (i, name, i))
+        db.execute("INSERT INTO frame VALUES(?,?,'/src/a.c',?,0,0,NULL)", (i, name, i))
         db.execute("INSERT INTO site VALUES(?,1,?,?,?,100,1)", (i, 16 * i, i, i))
     db.execute("INSERT INTO block VALUES(1, ?)", (b"".join(leb128(1) + leb128(1) + zigzag(1) for _ in names),))
     burst = 0

@@ -309,6 +309,20 @@ def test_cpp(what, allocator, cachegram, tmp_path):
     assert float(row["miss_share"]) > 0.8
 
 
+def test_calls_on_one_line(cachegram, tmp_path):
+    """Are told apart by their columns, in the order of the line; copies that the compiler made of one call are one object."""
+    program, db = build_target(TARGETS / "hot_one_line.c", tmp_path), tmp_path / "p.db"
+    assert run([cachegram, "record", *MODES["full"], "-o", db, "--", program]).status == 0
+    rows = {row["object"]: float(row["miss_share"]) for row in hotspots(cachegram, db, "--by", "object") if float(row["miss_share"]) > 0.05}
+    number = marked_line("hot_one_line.c", "two calls")
+    line = (TARGETS / "hot_one_line.c").read_text().splitlines()[number - 1]
+    first, second = line.index("calloc") + 1, line.rindex("calloc") + 1
+    copied = f"block of fresh hot_one_line.c:{marked_line('hot_one_line.c', 'copied')}"
+    assert rows == {f"block of main hot_one_line.c:{number}:{first}": pytest.approx(3 / 8, abs=0.02),
+                    f"block of main hot_one_line.c:{number}:{second}": pytest.approx(1 / 8, abs=0.02),
+                    copied: pytest.approx(4 / 8, abs=0.02)}
+
+
 @pytest.mark.parametrize("mode", [*MODES, "off"])
 def test_allocation_is_unchanged(mode, cachegram, built, tmp_path):
     """Results, errno and contents are those of a native run."""
