@@ -214,11 +214,12 @@ static void warn_missed(struct run *r, int named, struct error *err)
              percent < 10, percent, why);
 }
 
-/* Before the bursts, while references are recorded or counted without gaps, such threads are noticed. */
+/* Such threads are noticed while references are recorded or counted without gaps, and from outside. */
 static void warn_unknown_threads(struct run *r)
 {
-    double all = cpu_seconds(&r->usage),
-           unknown = (double)drain_missed(r->drain)->native_ns[WIRE_NATIVE_UNKNOWN] * 1e-9;
+    uint64_t inside_ns = drain_missed(r->drain)->native_ns[WIRE_NATIVE_UNKNOWN],
+             seen_ns = drain_unknown_threads_ns(r->drain);
+    double all = cpu_seconds(&r->usage), unknown = (double)(inside_ns > seen_ns ? inside_ns : seen_ns) * 1e-9;
     if (!r->full && r->clock != COLLECT_CLOCK_COUNT_ALWAYS && unknown >= COLLECT_UNPROFILED_SHARE * all &&
         unknown >= COLLECT_UNPROFILED_SECONDS)
         run_warn(

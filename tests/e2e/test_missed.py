@@ -157,6 +157,15 @@ def test_unknown_thread_before_bursts(record, built):
     assert result.status == 0 and "threads that were not created by pthread_create" in run_keys(db)["warning"]
 
 
+def test_unknown_thread_in_bursts(record, built):
+    """From outside, where the agent sees only a part of the calls; and not a thread that it knows."""
+    argv = [built / "disturbed", str(300 * LOOPS), "raw", "most"]
+    result, db = record([*BURST, "--watch", "none"], argv)
+    assert result.status == 0 and "threads that were not created by pthread_create" in run_keys(db)["warning"]
+    result, db = record([*BURST, "--watch", "none"], [built / "disturbed", str(300 * LOOPS), "two"])
+    assert result.status == 0 and "not created by" not in run_keys(db).get("warning", "")
+
+
 @pytest.mark.parametrize("options", [BURST, FULL], ids=["burst", "full"])
 def test_program_that_cannot_be_profiled_is_named(record, cachegram, static_micro, options):
     """By a shell, in its place, and also where little time goes into it."""
@@ -187,6 +196,12 @@ def test_rights_and_environment_are_named(record, cachegram, built, tmp_path):
         result, db = record([], argv)
         reported = (result.err + result.summary).decode()
         assert result.status == 0 and f"{argv[-2]} ({why}" in reported and reported.count(" (") <= 2, reported
+
+
+def test_overwritten_environment_is_none_that_was_cleared(record, built):
+    result, _ = record(BURST, [built / "overwritten"])
+    reported = result.err + result.summary
+    assert result.status == 0 and b"CPU time were not profiled" in reported and b"was started with a cleared" not in reported
 
 
 def test_empty_recording_gives_the_reason(record, cachegram):

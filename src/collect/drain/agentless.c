@@ -39,7 +39,7 @@ static void drop(struct agentless *a, unsigned i)
     a->process[i] = a->process[--a->n];
 }
 
-/* Whether it was given the session; -1: unknown. */
+/* Whether it was given the session; -1: unknown, as where the program has overwritten its environment. */
 static int has_session(pid_t pid)
 {
     static char text[1 << 17];
@@ -47,9 +47,12 @@ static int has_session(pid_t pid)
     size_t length = strlen(WIRE_ENV);
     if (n < 0)
         return -1;
-    for (size_t i = 0; i < (size_t)n; i += strlen(text + i) + 1)
+    for (size_t i = 0; i < (size_t)n; i += strlen(text + i) + 1) {
         if (strncmp(text + i, WIRE_ENV "=", length + 1) == 0)
             return 1;
+        if (strchr(text + i, '=') == NULL)
+            return -1;
+    }
     return 0;
 }
 

@@ -35,8 +35,10 @@ void drain_look(struct drain *d)
         if (slot->proc == NULL)
             continue;
         agent_time_look(&slot->agent, slot->proc, (pid_t)slot->pid);
-        if (slot->agent.there != 0)
+        if (slot->agent.there != 0) {
             blocked_look(&slot->blocked, slot->proc, (pid_t)slot->pid);
+            unknown_threads_look(&slot->unknown, slot->proc, (pid_t)slot->pid);
+        }
         drain_release_ended(d, i);
     }
     if (d->command != 0)
@@ -72,6 +74,11 @@ const struct unprofiled *drain_unprofiled(const struct drain *d)
 const struct refusals *drain_refusals(const struct drain *d)
 {
     return &d->refusals;
+}
+
+uint64_t drain_unknown_threads_ns(const struct drain *d)
+{
+    return d->unknown_threads_ns;
 }
 
 const struct missed *drain_missed(const struct drain *d)

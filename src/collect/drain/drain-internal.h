@@ -9,6 +9,7 @@
 #include "collect/drain/missed.h"
 #include "collect/drain/refusals.h"
 #include "collect/clock/trigger.h"
+#include "collect/drain/unknown-threads.h"
 #include "collect/drain/unprofiled.h"
 
 /* A profiled process: its slot of the session, and the collector's data on it. */
@@ -25,6 +26,7 @@ struct slot {
     uint64_t cpu_ns;           /* of the process, when last read */
     struct agent_time agent;
     struct blocked blocked;
+    struct unknown_threads unknown;
     struct reduce_process process;
     struct references *references; /* for the trace */
     struct watcher *watcher;       /* NULL: none */
@@ -52,7 +54,8 @@ struct drain {
     struct unprofiled unprofiled;
     struct missed missed;
     struct refusals refusals;
-    pid_t command; /* 0: programs without the agent are not searched */
+    uint64_t unknown_threads_ns; /* of ended processes */
+    pid_t command;               /* 0: programs without the agent are not searched */
     struct agentless agentless;
     uint64_t agent_ns;     /* of processes that have ended: upper bound of their CPU time with the agent */
     uint64_t memory_bytes; /* of the ended process with the most */

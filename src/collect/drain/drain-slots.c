@@ -209,6 +209,7 @@ void drain_drop(struct drain *d, struct slot *slot, int gone)
     copy_exe(slot->proc, exe);
     unprofiled_add(&d->unprofiled, slot->proc, exe);
     refusals_add(&d->refusals, slot->proc, &slot->blocked);
+    d->unknown_threads_ns += slot->unknown.ns;
     if (stays(d) && missed_add(&d->missed, slot->proc, slot->agent.ns, slot->lost,
                                storing(d) ? d->profile : NULL, slot->process.id, &err) < 0)
         drain_set_trouble(d, &err);

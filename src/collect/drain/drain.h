@@ -83,6 +83,8 @@ void drain_command(struct drain *d, pid_t command);
 /* Lists those without it, as agentless_list. */
 void drain_agentless(struct drain *d, char *text, size_t size);
 const struct refusals *drain_refusals(const struct drain *d);
+/* At least so much CPU time of ended processes was that of threads which the agent does not know. */
+uint64_t drain_unknown_threads_ns(const struct drain *d);
 const struct missed *drain_missed(const struct drain *d);
 uint64_t drain_lost(const struct drain *d); /* buffers of processes that were killed during a burst */
 /* Upper bound of the CPU time that ended processes spent in programs with an agent. */
