@@ -89,10 +89,10 @@ function curveFrame(c, points, machines, series, log, texts, width) {
 }
 
 /**
- * A section with curves, which the arrow keys read. points, machines, texts: see curveFrame; series(c, log): the curves; seriesAt: at a
- * point, the number of one that is known there; rest: what follows the chart. draw() of the result draws it again.
+ * A section with curves, which the arrow keys read. points, machines, texts: see curveFrame; series(c, log): the curves; rest: what
+ * follows the chart. draw() of the result draws it again.
  */
-export function curveFigure({ id, label, caption, points, machines, series, texts, seriesAt, rest }) {
+export function curveFigure({ id, label, caption, points, machines, series, texts, rest }) {
     const box = el("div", { class: "chart", id: "curve", tabindex: "0", role: "img", "aria-label": `${label}. The arrow keys read the values; they are in the table below, too.` });
     const status = el("div", { class: "status", "aria-live": "polite", id: "curve-status" });
     const log = el("input", { type: "checkbox", id: "log" });
@@ -107,7 +107,9 @@ export function curveFigure({ id, label, caption, points, machines, series, text
         e.preventDefault();
         at = to;
         status.textContent = texts(at).join("; ");
-        drawn.instance.dispatchAction({ type: "showTip", seriesIndex: seriesAt(at), dataIndex: at });
+        // By its place, not by series and index: rounding would put some first and last points outside of the axes, without a tip.
+        const x = drawn.instance.convertToPixel({ xAxisIndex: 0 }, xOf(points[at].size_bytes));
+        drawn.instance.dispatchAction({ type: "showTip", x: x + (at === 0 ? 0.01 : at === last ? -0.01 : 0), y: box.clientHeight / 2 });
     });
     const options = () => {
         const c = colors();
@@ -172,8 +174,6 @@ export function curveSection(data) {
         id: "curve-section", label: "Miss ratio by cache size", points, machines: data.machines,
         caption: `Fully associative cache with lines of ${line_bytes} bytes.${marksText(data.machines, points)}`,
         series: (c, log) => runSeries(data, c, log, phase), texts: i => pointLines(data, i),
-        // Where LRU is not known, the other curve has a place for the tip.
-        seriesAt: i => points[i].miss_ratio !== null || !random ? 0 : 1,
         rest: [...data.notes.map(n => el("p", { class: "dim" }, "Note: ", shown(n), ".")), valuesTable("mrc", columns, points)],
     });
     document.addEventListener("phase", e => {

@@ -40,7 +40,6 @@ function curvesSection(diff) {
         label: "Miss ratio by cache size, before and after", points, machines: runs[1].machines,
         caption: `LRU, fully associative, lines of ${changes.line_bytes} bytes. A change is significant if its 95% interval does not contain 0.${marksText(runs[1].machines, points)}`,
         series: (c, log) => bothSeries(runs, c, log), texts: i => pointTexts(diff, i),
-        seriesAt: i => points[i].miss_ratio === null ? 1 : 0,
         rest: [...notes, valuesTable("diff", columns, changes.points, p => p.significant ? "hot" : null)],
     });
 }

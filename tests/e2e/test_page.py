@@ -391,23 +391,31 @@ def test_lines_are_named(opened, profile):
 
 
 def test_curve_by_keyboard(opened, profile):
-    curve, random = csv_of("mrc", profile), csv_of("mrc", profile, "--model", "random")
+    curve = csv_of("mrc", profile)
     opened.evaluate("document.getElementById('curve').focus()")
     for key, at in (("Home", 0), ("ArrowRight", 1), ("ArrowRight", 2), ("End", len(curve) - 1), ("ArrowRight", len(curve) - 1)):
         opened.key(key)
         status = texts(opened, "#curve-status")[0]
         value = curve[at]["miss_ratio"]
         assert f"LRU: {100 * float(value):.3f}%" in status if value else "LRU: not enough samples" in status
-        if value or random[at]["miss_ratio"]:
-            # The drawing shows its tip after the next frame.
-            shown = lambda size=status.split(";")[0]: size in texts(opened, "#curve .tip strong")  # noqa: E731
-            try:
-                wait_until(shown, 3)
-            except AssertionError:  # now and then a tip is not shown: press again
-                for back in ("ArrowRight", "Home") if at == 0 else ("ArrowLeft", "ArrowRight"):
-                    opened.key(back)
-                wait_until(shown, 8)
+        # The drawing shows its tip after the next frame.
+        wait_until(lambda size=status.split(";")[0]: size in texts(opened, "#curve .tip strong"), 8)
     opened.key("Escape")
+
+
+@pytest.mark.parametrize("misses", [1, 9, 99])
+def test_tips_of_the_ends_by_keyboard(chromium, tmp_path, misses):
+    """The labels of the axis are as wide as its values: whatever place that gives the first and the last point, both have tips."""
+    db = make(tmp_path / "p.db", "full", references=100, cold=0, loads=100, stores=0)
+    for kind in ("stack", "reuse"):
+        put(db, 0, kind, {0: 100 - misses, 100: misses})
+    db.commit()
+    db.close()
+    chromium.open(page(tmp_path / "p.db"))
+    chromium.evaluate("document.getElementById('curve').focus()")
+    for key, size in (("Home", "Cache of 1K"), ("End", "Cache of 64M")):
+        chromium.key(key)
+        wait_until(lambda size=size: texts(chromium, "#curve .tip strong") == [size], 8)
 
 
 def test_sort_filter_and_click(opened):
