@@ -13,7 +13,9 @@
  * lines are known: such a touch is observed from the number of the tail's lines so far on, its entry, until
  * its distance if the burst touched the line, or else until the number of lines of both. Kaplan and Meier's
  * estimate gives the hazard h(b) of the distances in bin b, by group. Groups with few touches are shrunk
- * towards the hazard of all touches, as if PRIOR more touches with that hazard had been seen. A first touch
+ * towards the hazard of all touches, as if PRIOR more touches with that hazard had been seen. So is this
+ * hazard, towards 0: if the last few touches that tails reach are all reused, it would be 1, and no group
+ * could miss. A first touch
  * at depth d is expected to miss with the probability prod (1 - h(b)) over the bins from d to L. This takes
  * into account that most first touches at the beginning of a burst are of lines that were in use, and those
  * in the middle of it are not. Beyond the largest d of any tail nothing is known of single groups, and all
@@ -49,8 +51,9 @@
 #include "base/octaves.h"
 #include "model/watched-internal.h"
 
-/* Weight of the common hazard, in touches of a burst's mean weight. With 5 to 50, errors of sqlite3's shares
- * were about the same; with 1000, a tenth larger. */
+/* Weight of the common hazard in that of a group, and in the common hazard of the assumption that nothing is
+ * reused, in touches of a burst's mean weight. With 5 to 50, errors of sqlite3's shares were about the same;
+ * with 1000, a tenth larger. */
 #define PRIOR 20.
 /* Misses without a known instruction are distributed as m, with the uncertainty of so many samples. */
 #define UNKNOWN_SAMPLES 4.
@@ -160,8 +163,8 @@ struct hazards {
 };
 
 /* The hazard of each bin: the share of touches at distances of the bin and more that is in the bin. A touch
- * of a tail is observed from its entry on. before: NULL, or expected hazards, with a weight of `prior`
- * touches. */
+ * of a tail is observed from its entry on. before: expected hazards, with a weight of `prior` touches; NULL:
+ * 0. */
 static void find_hazards(const struct far_shares *f, const struct touches *t, const double *before,
                          double prior, const struct hazards *out)
 {
@@ -173,11 +176,9 @@ static void find_hazards(const struct far_shares *f, const struct touches *t, co
     double least = 1e-9 * all; /* less than this is a rounding error */
     for (uint32_t bin = 0; bin < f->nbins; bin++) {
         double at_risk = fmax(0, risk + (t->entries[bin] - t->ends[bin]) / 2), reused = t->reuses[bin];
-        out->risk[bin] = at_risk + prior;
-        if (before) {
-            at_risk += prior;
+        out->risk[bin] = at_risk += prior;
+        if (before)
             reused += prior * before[bin];
-        }
         out->hazard[bin] = at_risk > least ? fmin(1, reused / at_risk) : 0;
         risk += t->entries[bin] - t->reuses[bin] - t->ends[bin];
     }
@@ -262,7 +263,7 @@ static int find_model(const struct far_shares *f, struct model *model)
     }
     const struct touches of_all = {all[0], all[1], all[2], NULL};
     double prior = PRIOR * f->touch;
-    find_hazards(f, &of_all, NULL, 0, &common);
+    find_hazards(f, &of_all, NULL, prior, &common);
     model->misses = 0;
     for (size_t g = 0; g < n; g++) {
         size_t at = g * width;

@@ -357,6 +357,27 @@ static void far_shares_by_tails(void **state)
     far_shares_free(f);
 }
 
+/* Few tails reach the size of the cache. Three touches enter just before it; two are reused there, and one of
+ * group 2, which has few first touches, is not. That says nothing about the others. */
+static void far_shares_by_short_tails(void **state)
+{
+    struct far_shares *f = far_shares_new(3, 1024, 1);
+    struct far_share share[3];
+    double hits;
+    (void)state;
+    for (size_t group = 0; group < 3; group++) {
+        far_shares_add(f, group, FAR_FIRST, octaves_bin(100), group == 2 ? 10 : 1000);
+        far_shares_add(f, group, FAR_TAIL_ENTRY, octaves_bin(900), 1);
+    }
+    far_shares_add(f, 0, FAR_TAIL_REUSE, octaves_bin(900), 1);
+    far_shares_add(f, 1, FAR_TAIL_REUSE, octaves_bin(900), 1);
+    far_shares_add(f, 2, FAR_TAIL_FIRST, octaves_bin(2000), 1);
+    assert_int_equal(far_shares_find(f, 0.5, share, &hits), 0);
+    assert_true(fabs(share[0].share - 0.4975) < 0.002 && fabs(share[1].share - 0.4975) < 0.002);
+    assert_true(fabs(share[2].share - 0.005) < 0.002);
+    far_shares_free(f);
+}
+
 /* The same bursts, once with a common probability for what they do not decide, and once with what each of
  * them saw: all misses in one burst of ten, or in all alike. */
 static void spread_of_bursts(void **state)
@@ -499,6 +520,7 @@ int main(void)
         cmocka_unit_test(far_shares_by_depth),
         cmocka_unit_test(far_shares_by_samples),
         cmocka_unit_test(far_shares_by_tails),
+        cmocka_unit_test(far_shares_by_short_tails),
         cmocka_unit_test(spread_of_bursts),
         cmocka_unit_test(far_misses_of_others),
         cmocka_unit_test(intervals_hold_the_truth),
