@@ -26,10 +26,12 @@
  * but there are few of them: its variance is f_g (1 - f_g) / n, where n is the effective number of bursts.
  *
  * They are combined as by James and Stein: s = m + c (f - m), where c = 1 - V / D. It is 0 if the squared
- * difference D = sum (f_g - m_g)^2 is not larger than its expectation by chance, V = (1 - sum f_g^2) / (n -
+ * difference D = sum (f_g - m_g)^2 is not larger than its expectation by chance, V = (1 - sum p_g^2) / (n -
  * 1), and tends to 1 as samples become many; no larger excess D - V is believed than the model's errors
- * allow. Lines that are never touched again have no such instruction; their part of the misses, the first
- * touches of lines in the run, is assumed to be distributed as m.
+ * allow. p is f with one more sample, which is distributed as m: two or three samples of one group would
+ * have no variance otherwise, and decide everything. Lines that are never touched again have no such
+ * instruction; their part of the misses, the first touches of lines in the run, is assumed to be distributed
+ * as m.
  *
  * The standard error is that of f, by Wilson's interval for the share s, or that of the model if it is
  * smaller: the part rho of the misses is expected by the hazard of all groups, or is more than `far` allows.
@@ -38,7 +40,8 @@
  * m with respect to its counts (far_shares_value).
  *
  * Example: two groups with m = 0.5 each; 10 samples of equal weight, from 10 bursts, 9 of them in the first.
- * V = (1 - 0.81 - 0.01) / 9 = 0.02; D = 0.16 + 0.16 = 0.32; c = 0.9375; s = 0.875 and 0.125.
+ * p = 9.5/11 and 1.5/11; V = (1 - 0.746 - 0.019) / 9 = 0.026; D = 0.16 + 0.16 = 0.32; c = 0.918; s = 0.867
+ * and 0.133.
  */
 #include "model/far-shares.h"
 
@@ -318,8 +321,8 @@ static void sum_hits(struct far_shares *f, struct sampled *s)
     normalise(s->seen, f->n);
 }
 
-/* c, from sums over groups: of squared differences between samples and model, of squares of samples, and of
- * the errors that the model may have. */
+/* c, from sums over groups: of squared differences between samples and model, of p^2, and of the errors that
+ * the model may have. */
 static double trust(double difference, double squares, double errors, double number)
 {
     if (!(number > 2))
@@ -343,7 +346,8 @@ static double combine(const struct model *model, const struct sampled *s, size_t
     for (size_t g = 0; g < n; g++) {
         double error = model_error(model->share[g], model->known[g]);
         difference += (s->seen[g] - model->share[g]) * (s->seen[g] - model->share[g]);
-        squares += s->seen[g] * s->seen[g];
+        double p = (s->number * s->seen[g] + model->share[g]) / (s->number + 1);
+        squares += p * p;
         errors += error * error;
         sum += model->share[g];
     }

@@ -294,9 +294,9 @@ static void far_shares_by_hand(void **state)
         assert_int_equal(far_shares_hit(f, burst == 3, burst, 0.02), 0);
     assert_int_equal(far_shares_find(f, NAN, share, &hits), 0);
     assert_true(fabs(hits - 10) < 1e-9);
-    assert_true(fabs(share[0].share - 0.875) < 1e-9 && fabs(share[1].share - 0.125) < 1e-9);
-    /* Wilson's interval for 0.875 of 10 begins at 0.561. */
-    assert_true(fabs(share[0].error - (0.875 - 0.561) / 1.96) < 1e-3);
+    assert_true(fabs(share[0].share - 0.8673) < 1e-4 && fabs(share[1].share - 0.1327) < 1e-4);
+    /* Wilson's interval for 0.8673 of 10 begins at 0.5526. */
+    assert_true(fabs(share[0].error - (0.8673 - 0.5526) / 1.96) < 1e-3);
     far_shares_free(f);
 }
 
