@@ -184,7 +184,7 @@ static int has_site(const struct analysis_hotspots *h, const struct profile_site
 static void add_use(const struct analysis_hotspots *h, struct analysis_finding *f)
 {
     const struct analysis_recorded *r = h->recorded;
-    double lines = 0, bytes = 0, most = 0;
+    double lines = 0, whole = 0, bytes = 0, most = 0;
     uint64_t first = 0;
     f->used_bytes = NAN;
     for (size_t i = 0, at = 0; i < r->nuses; i++) {
@@ -194,14 +194,15 @@ static void add_use(const struct analysis_hotspots *h, struct analysis_finding *
         if (at == r->nsites || r->sites[at].id != use->site || !has_site(h, &r->sites[at], f))
             continue;
         lines += (double)use->lines;
+        whole += (double)use->whole;
         bytes += (double)use->bytes;
         if ((double)use->lines > most) {
             most = (double)use->lines;
             first = use->site;
         }
     }
-    if (lines >= ANALYSIS_LEAST_LINES)
-        f->used_bytes = bytes / lines;
+    if (whole >= ANALYSIS_LEAST_LINES)
+        f->used_bytes = bytes / whole;
     for (size_t i = 0; i < r->nstrides; i++)
         if (r->strides[i].site == first && lines >= ANALYSIS_LEAST_LINES)
             f->stride = r->strides[i].bytes;

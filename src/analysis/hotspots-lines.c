@@ -9,7 +9,7 @@
 
 /* Sums of a row. */
 struct sums {
-    double lines, bytes;
+    double lines, whole, bytes;
     uint64_t most_lines, most_site; /* of a site's entry, and that site */
     double conflicts;
 };
@@ -43,6 +43,7 @@ int analysis_lines_read(struct profile *p, struct analysis_hotspots *h, const st
         if (!s)
             continue;
         s->lines += (double)r->uses[i].lines;
+        s->whole += (double)r->uses[i].whole;
         s->bytes += (double)r->uses[i].bytes;
         if (r->uses[i].lines > s->most_lines) {
             s->most_lines = r->uses[i].lines;
@@ -55,11 +56,11 @@ int analysis_lines_read(struct profile *p, struct analysis_hotspots *h, const st
             s->conflicts += (double)r->conflicts[i].references;
     }
     for (size_t i = 0; i < h->n && code == 0; i++) {
-        int enough = sums[i].lines >= ANALYSIS_LEAST_LINES;
         const struct profile_stride *stride = NULL;
-        if (enough && r->nstrides > 0)
+        if (sums[i].lines >= ANALYSIS_LEAST_LINES && r->nstrides > 0)
             stride = bsearch(&sums[i].most_site, r->strides, r->nstrides, sizeof *r->strides, compare);
-        h->rows[i].used_share = enough ? sums[i].bytes / (sums[i].lines * h->line_bytes) : NAN;
+        h->rows[i].used_share =
+            sums[i].whole >= ANALYSIS_LEAST_LINES ? sums[i].bytes / (sums[i].whole * h->line_bytes) : NAN;
         h->rows[i].stride = stride ? stride->bytes : 0;
         h->rows[i].conflicts = sums[i].conflicts / looked_at;
     }

@@ -105,10 +105,26 @@
 #define COLLECT_PATH_NODES 262144u
 #define COLLECT_PATH_COUNTS 65536u
 #define COLLECT_PATH_STACKS 256u
-/* Of so many recorded words in the mean, the first COLLECT_SHAPE_WORDS of a buffer are decoded to complete
- * references, which takes some 50 ns for each (bzip2): 0.8 ns for each reference of the run. */
-#define COLLECT_SHAPE_EVERY_WORDS UINT64_C(262144)
-#define COLLECT_SHAPE_WORDS UINT64_C(4096)
+/* Pieces of the run are decoded to complete references, which takes some 50 ns for each (bzip2): the first
+ * COLLECT_SHAPE_WORDS recorded words of a buffer, or fewer, but at least COLLECT_SHAPE_LEAST references, if
+ * so many lines came into the small cache that COLLECT_SHAPE_STAYS of them are enough. One reference in
+ * COLLECT_SHAPE_EVERY is looked at in the mean: 0.8 ns for each reference of the run. At the beginning of a
+ * process it is one in COLLECT_SHAPE_FIRST_EVERY, and COLLECT_SHAPE_MORE less often after each piece, so that
+ * short runs have some. The first piece comes after COLLECT_SHAPE_FIRST_WORDS in the mean. */
+#define COLLECT_SHAPE_WORDS UINT64_C(32768)
+#define COLLECT_SHAPE_LEAST 4096u
+#define COLLECT_SHAPE_STAYS (4 * COLLECT_SHAPE_LINES)
+#define COLLECT_SHAPE_EVERY 64u
+#define COLLECT_SHAPE_FIRST_EVERY 8u
+#define COLLECT_SHAPE_MORE 1u
+#define COLLECT_SHAPE_FIRST_WORDS UINT64_C(32768)
+/* Of bursts, which are few, so many times as much: 2 ns for each of their references. */
+#define COLLECT_SHAPE_BURSTS 4u
+/* A line that was not touched for so many touches is taken to have left the small cache, and one that comes
+ * so late in a piece not to have been there before: a walk down a column of as many rows as the cache has
+ * lines may make 16 references for each. */
+#define COLLECT_SHAPE_IDLE 8192u
+#define COLLECT_SHAPE_WARM 4096u
 /* Lines of the small cache by which the use of lines is defined: a cache of 32 KB. */
 #define COLLECT_SHAPE_LINES 512u
 /*

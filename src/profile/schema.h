@@ -53,7 +53,7 @@ static const char profile_schema[] =
     "CREATE TABLE cause(victim_site INTEGER, victim_object INTEGER, site INTEGER, object INTEGER, lines "
     "INTEGER,"
     " refs INTEGER, PRIMARY KEY(victim_site, victim_object, site, object, lines)) WITHOUT ROWID;"
-    "CREATE TABLE line_use(site INTEGER, object INTEGER, lines INTEGER, bytes INTEGER,"
+    "CREATE TABLE line_use(site INTEGER, object INTEGER, lines INTEGER, whole INTEGER, bytes INTEGER,"
     " PRIMARY KEY(site, object)) WITHOUT ROWID;"
     "CREATE TABLE field(id INTEGER PRIMARY KEY, object INTEGER, name TEXT, type TEXT);"
     "CREATE TABLE site_field(site INTEGER, object INTEGER, field INTEGER, lines INTEGER,"

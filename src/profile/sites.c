@@ -113,9 +113,10 @@ int profile_add_cause(struct profile *p, const struct profile_cause *cause, stru
 
 int profile_add_line_use(struct profile *p, const struct profile_line_use *use, struct error *err)
 {
-    return PROFILE_EXECUTE(p, err, "INSERT INTO line_use(site, object, lines, bytes) VALUES(?, ?, ?, ?)",
+    return PROFILE_EXECUTE(p, err,
+                           "INSERT INTO line_use(site, object, lines, whole, bytes) VALUES(?, ?, ?, ?, ?)",
                            value_int(use->site), value_int(use->object), value_int(use->lines),
-                           value_int(use->bytes));
+                           value_int(use->whole), value_int(use->bytes));
 }
 
 int profile_add_stride(struct profile *p, const struct profile_stride *stride, struct error *err)
@@ -144,7 +145,7 @@ int profile_add_conflict(struct profile *p, const struct profile_conflict *confl
 int profile_line_uses(struct profile *p, struct profile_line_use **uses, size_t *n, struct error *err)
 {
     static const struct profile_rows rows = {
-        .sql = "SELECT site, object, lines, bytes FROM line_use ORDER BY site, object",
+        .sql = "SELECT site, object, lines, whole, bytes FROM line_use ORDER BY site, object",
         .table = "line_use",
         .size = sizeof **uses,
     };

@@ -80,10 +80,10 @@ struct profile_cause {
 };
 int profile_add_cause(struct profile *p, const struct profile_cause *cause, struct error *err);
 
-/* Lines of an object that a site touched first in some piece of the run, and their bytes that were used
- * there. Ids; object 0: not known. */
+/* Lines of an object that a site touched first in some piece of the run; those that the piece showed until
+ * they would have been evicted, and the bytes of these that were used. Ids; object 0: not known. */
 struct profile_line_use {
-    uint64_t site, object, lines, bytes;
+    uint64_t site, object, lines, whole, bytes;
 };
 int profile_add_line_use(struct profile *p, const struct profile_line_use *use, struct error *err);
 /* Of `references` differences of successive addresses of a site at least `same`, more than half, are of so

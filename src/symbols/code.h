@@ -43,10 +43,11 @@ struct symbols_call {
 };
 #define SYMBOLS_CALL_KEY offsetof(struct symbols_call, touches)
 
-/* How lines are used that an instruction touched first: of an object's lines, so many bytes in all. */
+/* How lines are used that an instruction touched first: of an object's lines, and of the `whole` ones among
+ * them whose use was seen from beginning to end, so many bytes in all. */
 struct symbols_use {
     uint32_t site, object; /* numbers; object 0: not known */
-    uint64_t lines, bytes;
+    uint64_t lines, whole, bytes;
 };
 
 /* Lines that an instruction touched first, of an object, at so many bytes from the beginning of its variable

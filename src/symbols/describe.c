@@ -75,7 +75,7 @@ static int store_causes(struct naming *n)
  */
 
 struct pair {
-    uint64_t row, object, count[2];
+    uint64_t row, object, count[3];
 };
 
 static int compare_pairs(const void *a, const void *b)
@@ -88,11 +88,11 @@ static int compare_pairs(const void *a, const void *b)
 
 /* Ignores sites without a row. */
 static void add_pair(struct naming *n, uint32_t site, uint32_t object, uint64_t first, uint64_t second,
-                     struct pair *pairs, size_t *npairs)
+                     uint64_t third, struct pair *pairs, size_t *npairs)
 {
     if (site >= n->code->nsites || n->ids[site] == 0)
         return;
-    pairs[(*npairs)++] = (struct pair){n->ids[site], object, {first, second}};
+    pairs[(*npairs)++] = (struct pair){n->ids[site], object, {first, second, third}};
     n->object_used[object <= n->code->nobjects ? object : 0] = 1;
 }
 
@@ -105,6 +105,7 @@ static size_t sum_pairs(struct pair *pairs, size_t n)
         if (used > 0 && compare_pairs(&pairs[used - 1], &pairs[i]) == 0) {
             pairs[used - 1].count[0] += pairs[i].count[0];
             pairs[used - 1].count[1] += pairs[i].count[1];
+            pairs[used - 1].count[2] += pairs[i].count[2];
         } else {
             pairs[used++] = pairs[i];
         }
@@ -118,12 +119,13 @@ static int store_uses(struct naming *n, struct pair *pairs)
     int code = 0;
     for (size_t i = 0; i < n->code->nuses; i++) {
         const struct symbols_use *u = &n->code->uses[i];
-        add_pair(n, u->site, u->object, u->lines, u->bytes, pairs, &npairs);
+        add_pair(n, u->site, u->object, u->lines, u->whole, u->bytes, pairs, &npairs);
     }
     npairs = sum_pairs(pairs, npairs);
     for (const struct pair *p = pairs; p < pairs + npairs && code == 0; p++)
         code = profile_add_line_use(
-            n->profile, &(struct profile_line_use){p->row, p->object, p->count[0], p->count[1]}, n->err);
+            n->profile, &(struct profile_line_use){p->row, p->object, p->count[0], p->count[1], p->count[2]},
+            n->err);
     return code;
 }
 
@@ -133,7 +135,7 @@ static int store_sharings(struct naming *n, struct pair *pairs)
     int code = 0;
     for (size_t i = 0; i < n->code->nsharings; i++) {
         const struct symbols_sharing *s = &n->code->sharings[i];
-        add_pair(n, s->site, s->object, s->apart, s->same, pairs, &npairs);
+        add_pair(n, s->site, s->object, s->apart, s->same, 0, pairs, &npairs);
     }
     npairs = sum_pairs(pairs, npairs);
     for (const struct pair *p = pairs; p < pairs + npairs && code == 0; p++)
@@ -148,7 +150,7 @@ static int store_conflicts(struct naming *n, struct pair *pairs)
     int code = 0;
     for (size_t i = 0; i < n->code->nconflicts; i++) {
         const struct symbols_conflict *c = &n->code->conflicts[i];
-        add_pair(n, c->site, c->object, c->references, 0, pairs, &npairs);
+        add_pair(n, c->site, c->object, c->references, 0, 0, pairs, &npairs);
     }
     npairs = sum_pairs(pairs, npairs);
     for (const struct pair *p = pairs; p < pairs + npairs && code == 0; p++)

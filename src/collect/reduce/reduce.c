@@ -274,8 +274,13 @@ static int add_lines(struct reducer *r, const struct shape *shape, const struct 
             return -ENOMEM;
         if (!known)
             continue;
-        r->uses[r->nuses++] = (struct symbols_use){
-            .site = site, .object = lines[i].object, .lines = lines[i].lines, .bytes = lines[i].bytes};
+        r->uses[r->nuses++] =
+            (struct symbols_use){.site = site, .object = lines[i].object, .lines = lines[i].lines};
+        /* The stays that ended are the short ones where many did not. */
+        if (lines[i].open <= lines[i].whole / 2) {
+            r->uses[r->nuses - 1].whole = lines[i].whole;
+            r->uses[r->nuses - 1].bytes = lines[i].bytes;
+        }
         if (add_offsets(r, &lines[i], site) < 0)
             return -ENOMEM;
     }
@@ -594,7 +599,7 @@ int reduce_buffer(struct reducer *r, struct reduce_process *process, const struc
     if (status == -ECANCELED) /* the burst ends within a string instruction of very many elements */
         status = 0;
     if (process->shape != NULL && status >= 0 && sink.sites != NULL)
-        status = shape_buffer(process->shape, desc, words, n, process->objects);
+        status = shape_buffer(process->shape, desc, words, n, in_burst, process->objects);
     if (process->sharing != NULL && status >= 0 && sink.sites != NULL)
         status = sharing_buffer(process->sharing, desc, words, n, counts.references, process->objects);
     if (in_burst && status >= 0)

@@ -2,14 +2,18 @@
 /*
  * shape.c - utilisation of lines, conflicts, and strides.
  *
- * Of COLLECT_SHAPE_EVERY_WORDS recorded words in the mean, the first COLLECT_SHAPE_WORDS of a buffer are
- * decoded a second time, to complete references. Intervals are random, or it might always be the same one of
+ * Of some buffers the first COLLECT_SHAPE_WORDS, or fewer, are decoded a second time, to complete references.
+ * Intervals are in proportion to what was decoded, and random, or it might always be the same one of
  * several threads that fill buffers by turns. In such a piece each line has a bit for each part of it (a byte
  * of a 64-byte line) that was touched. A line's stay ends when it is touched again after more than
  * COLLECT_SHAPE_LINES other stays began, as a small cache would not hold it any more. The bits of each stay
- * are counted for the instruction that began it, which is the one that would fetch the line. Stays at the
- * ends of a piece are cut off, so that the result is a lower bound. Of the addresses by which an instruction
- * began stays in an object, a sample is kept: they show which field it is.
+ * are counted for the instruction that began it, which is the one that would fetch the line, if the piece
+ * shows the whole stay. It does not show the beginning of those that begin with it, when any line that is
+ * used is a new one: only stays count before which so many others or COLLECT_SHAPE_WARM touches lie. Nor does
+ * it show the end of a stay unless so many others began since its last touch, or COLLECT_SHAPE_IDLE touches
+ * were made. Example: of a column walk over 480 rows, each line stays for the eight columns that it has. Of
+ * the addresses by which an instruction began stays in an object, a sample is kept: they show which field it
+ * is.
  *
  * Conflicts: each line is also looked up in 64 sets of 8 lines (LRU), empty at the start of the piece. A line
  * that is not there, though it was touched in the piece and at most COLLECT_SHAPE_LINES different lines can
@@ -29,8 +33,8 @@
 #include "collect/records/references.h"
 #include "collect/tunables.h"
 
-#define LINES 32768u /* slots for the lines of a piece, which has fewer references */
-#define PIECE_REFERENCES 12288u
+#define LINES 131072u /* slots for the lines of a piece, which has fewer */
+#define PIECE_REFERENCES 49152u
 #define MOST_STAYS (2 * PIECE_REFERENCES)
 #define PLACES 8192u /* slots; at most half of them are used */
 #define USES 16384u  /* likewise */
@@ -43,7 +47,8 @@ struct stay {
     uint64_t line, used; /* bits: parts of it */
     uint32_t place;      /* that touched it first */
     uint32_t last;       /* number of stays at its last touch */
-    uint32_t touch;      /* number of its last touch */
+    uint32_t first;      /* number of its first touch */
+    uint32_t touch;      /* and of its last one */
     uint32_t from;       /* first byte of its first touch */
 };
 
@@ -55,6 +60,7 @@ struct place {
     struct shape_stride stride;
     uint64_t last;
     uint32_t votes, piece;
+    uint8_t rw; /* the stride is that of references of the kind of the first one */
 };
 
 /* A touch of the piece. */
@@ -80,6 +86,7 @@ struct shape {
     struct shape_piece *piece;
     unsigned line_shift, part_shift;
     uint64_t ahead; /* words until the next piece */
+    uint32_t every; /* one reference in so many is looked at */
     struct random_state random;
     uint64_t references_seen;
     uint32_t nplaces, nuses, nconflicts;
@@ -112,6 +119,8 @@ struct shape *shape_new(const struct decode_source *source, unsigned line_bytes,
     s->line_shift = (unsigned)__builtin_ctz(line_bytes);
     s->part_shift = s->line_shift > 6 ? s->line_shift - 6 : 0;
     random_seed(&s->random, 1);
+    s->every = COLLECT_SHAPE_FIRST_EVERY;
+    s->ahead = random_below(&s->random, 2 * COLLECT_SHAPE_FIRST_WORDS);
     if ((s->references = references_new(source, err)) != NULL)
         return s;
     shape_free(s);
@@ -147,8 +156,13 @@ static struct place *find_place(struct shape *s, uint64_t pc)
     return &s->places[s->place_slots[at] - 1];
 }
 
-static void note_stride(struct shape *s, struct place *p, uint64_t address)
+/* An instruction may read at one address and write at another. */
+static void note_stride(struct shape *s, struct place *p, uint64_t address, uint8_t rw)
 {
+    if (p->piece == 0)
+        p->rw = rw;
+    if (p->rw != rw)
+        return;
     int64_t bytes = (int64_t)(address - p->last);
     if (p->piece == s->piece->number && bytes != 0) { /* 0: read and written, or not moved */
         p->stride.all++;
@@ -193,7 +207,8 @@ static void use_line(struct shape_piece *p, uint64_t line, uint64_t from, uint64
         p->found[p->nfound++] = (struct conflict){line, place};
     if (slot->piece != p->number || p->nstays - p->stays[slot->stay].last > COLLECT_SHAPE_LINES) {
         *slot = (struct slot){p->number, p->nstays};
-        p->stays[p->nstays++] = (struct stay){.line = line, .place = place, .from = (uint32_t)from};
+        p->stays[p->nstays++] =
+            (struct stay){.line = line, .place = place, .from = (uint32_t)from, .first = p->ntouches};
     }
     struct stay *stay = &p->stays[slot->stay];
     stay->used |= used;
@@ -215,11 +230,13 @@ static int take(void *ctx, const struct trace_batch *batch)
     for (size_t i = 0; i < batch->n; i++) {
         struct place *p = find_place(s, batch->pc[i]);
         uint64_t address = batch->address[i], last = address + batch->size[i] - 1;
-        if (s->piece->nreferences++ == PIECE_REFERENCES)
+        int enough = s->piece->nstays >= COLLECT_SHAPE_STAYS && s->piece->nreferences >= COLLECT_SHAPE_LEAST;
+        if (enough || s->piece->nreferences == PIECE_REFERENCES)
             return -ECANCELED;
+        s->piece->nreferences++;
         if (p == NULL || batch->size[i] == 0)
             continue;
-        note_stride(s, p, address);
+        note_stride(s, p, address, batch->rw[i]);
         uint64_t line = address >> s->line_shift, end = last >> s->line_shift;
         uint64_t from = address & (line_bytes - 1), to = last & (line_bytes - 1);
         use_line(s->piece, line, from, parts(s, from, end == line ? to : line_bytes - 1),
@@ -243,8 +260,10 @@ static void sample_offset(struct shape *s, struct shape_lines *u, uint64_t offse
 }
 
 /* NULL: there are too many. */
-static struct shape_lines *count_use(struct shape *s, uint64_t pc, uint32_t object, uint64_t used)
+static struct shape_lines *count_use(struct shape *s, uint64_t pc, uint32_t object, uint32_t number)
 {
+    const struct shape_piece *p = s->piece;
+    const struct stay *stay = &p->stays[number];
     uint32_t at = slot_of_number(pc + ((uint64_t)object << 48), USES);
     while (s->use_slots[at] != 0 &&
            (s->uses[s->use_slots[at] - 1].pc != pc || s->uses[s->use_slots[at] - 1].object != object))
@@ -257,7 +276,15 @@ static struct shape_lines *count_use(struct shape *s, uint64_t pc, uint32_t obje
     }
     struct shape_lines *u = &s->uses[s->use_slots[at] - 1];
     u->lines++;
-    u->bytes += (uint64_t)__builtin_popcountll(used) << s->part_shift;
+    int warm = number > COLLECT_SHAPE_LINES || stay->first >= COLLECT_SHAPE_WARM;
+    int ended =
+        p->nstays - stay->last > COLLECT_SHAPE_LINES || p->ntouches - stay->touch > COLLECT_SHAPE_IDLE;
+    if (warm && ended) {
+        u->whole++;
+        u->bytes += (uint64_t)__builtin_popcountll(stay->used) << s->part_shift;
+    } else if (warm && p->ntouches - stay->first > COLLECT_SHAPE_IDLE) {
+        u->open++;
+    }
     return u;
 }
 
@@ -283,15 +310,14 @@ static uint32_t object_of(struct objects *objects, uint64_t line, uint64_t pc)
 }
 
 int shape_buffer(struct shape *s, const struct wire_desc *desc, const uint64_t *words, uint64_t n,
-                 struct objects *objects)
+                 int in_burst, struct objects *objects)
 {
-    uint64_t instructions = 0;
+    uint64_t instructions = 0, passed = in_burst ? n * COLLECT_SHAPE_BURSTS : n;
     struct shape_piece *p = s->piece;
-    if (s->ahead >= n) {
-        s->ahead -= n;
+    if (s->ahead >= passed) {
+        s->ahead -= passed;
         return 0;
     }
-    s->ahead = random_below(&s->random, 2 * COLLECT_SHAPE_EVERY_WORDS);
     p->number++;
     p->nreferences = p->nstays = p->nfound = p->ntouches = 0;
     memset(p->sets, 0, sizeof(p->sets));
@@ -301,12 +327,14 @@ int shape_buffer(struct shape *s, const struct wire_desc *desc, const uint64_t *
         const struct stay *l = &p->stays[i];
         uint64_t pc = s->places[l->place].stride.pc, offset;
         uint32_t object = object_of(objects, l->line, pc);
-        struct shape_lines *u = count_use(s, pc, object, l->used);
+        struct shape_lines *u = count_use(s, pc, object, i);
         if (u != NULL && object != 0 &&
             objects_offset(objects, (l->line << s->line_shift) + l->from, object, &offset) == 0)
             sample_offset(s, u, offset);
     }
     s->references_seen += p->nreferences;
+    s->ahead = random_below(&s->random, UINT64_C(2) * s->every * (p->nreferences + 1));
+    s->every += s->every < COLLECT_SHAPE_EVERY ? COLLECT_SHAPE_MORE : 0;
     for (uint32_t i = 0; i < p->nfound; i++) {
         uint64_t pc = s->places[p->found[i].place].stride.pc;
         count_conflict(s, pc, object_of(objects, p->found[i].line, pc));

@@ -22,19 +22,22 @@ void shape_piece_free(struct shape_piece *p); /* NULL is allowed */
 struct shape *shape_new(const struct decode_source *source, unsigned line_bytes, struct shape_piece *piece,
                         struct error *err);
 void shape_free(struct shape *s); /* NULL is allowed */
-/* Takes a buffer's records, or a piece of them, or nothing: about one reference in 32. objects NULL: data
- * objects are not identified. 0, or -ENOMEM. */
+/* Takes a buffer's records, or a piece of them, or nothing (collect/tunables.h). in_burst: it is a burst's.
+ * objects NULL: data objects are not identified. 0, or -ENOMEM. */
 int shape_buffer(struct shape *s, const struct wire_desc *desc, const uint64_t *words, uint64_t n,
-                 struct objects *objects);
+                 int in_burst, struct objects *objects);
 
 #define SHAPE_OFFSETS 16u
 
-/* Lines that an instruction touched first in a piece, of one object, and how many of their bytes the piece
- * used. */
+/* Lines that an instruction touched first in a piece, of one object, and how many of their bytes were used.
+ */
 struct shape_lines {
     uint64_t pc;
     uint32_t object; /* number; 0: not known */
     uint32_t lines;
+    /* Of these, those that the piece shows from beginning to end, with their used bytes; and those that were
+     * still in use at its end although it shows much of them. */
+    uint32_t whole, open;
     uint64_t bytes;
     /* Of `inside` of these lines the byte that was touched first is known to be in the object: a random
      * sample of its distances from the beginning of the variable or block. */
