@@ -8,6 +8,7 @@
 
 #include "base/fit-text.h"
 #include "analysis/hotspots.h"
+#include "profile/fields.h"
 #include "analysis/recorded.h"
 
 /* Least part of the references that is reported: each may wait for the line some 50 to 100 ns, which a
@@ -19,6 +20,8 @@
 #define MOST_SAME 0.25
 /* Part of the object's references that one line of source must have to be named. */
 #define MOST_OF_IT 0.5
+/* A member that is named has at least this part of the references to members of the object. */
+#define LEAST_OF_IT 0.1
 /* Of the cache for which the objects' references are counted: any. */
 #define SIZE 32768.
 
@@ -142,6 +145,68 @@ static double object_share(const struct analysis_hotspots *h, uint32_t object)
     return 1;
 }
 
+struct member {
+    const char *name;
+    double references;
+};
+
+static int compare_members(const void *a, const void *b)
+{
+    const struct member *x = a, *y = b;
+    if (x->references != y->references)
+        return x->references > y->references ? -1 : 1;
+    return strcmp(x->name, y->name);
+}
+
+static void name_members(const struct analysis_hotspots *h, uint32_t object,
+                         const struct profile_field *fields, size_t nfields,
+                         const struct profile_sharing_field *list, size_t n, struct member *members,
+                         struct analysis_place *place)
+{
+    size_t used = 0;
+    double all = 0;
+    for (size_t i = 0; i < n && object < h->ndata; i++) {
+        uint64_t id = list[i].field;
+        if (analysis_object_of(h, list[i].object) != &h->data[object] || id < 1 || id > nfields ||
+            fields[id - 1].id != id || !*fields[id - 1].name)
+            continue;
+        size_t k = 0;
+        while (k < used && strcmp(members[k].name, fields[id - 1].name) != 0)
+            k++;
+        used += k == used;
+        members[k].name = fields[id - 1].name;
+        members[k].references += (double)list[i].references;
+        all += (double)list[i].references;
+    }
+    if (used > 0)
+        qsort(members, used, sizeof *members, compare_members);
+    while (place->nfields < used && place->nfields < PLACES_FIELDS &&
+           members[place->nfields].references >= LEAST_OF_IT * all) {
+        fit_text(place->fields[place->nfields], sizeof place->fields[0], "", members[place->nfields].name);
+        place->nfields++;
+    }
+    memset(members, 0, used * sizeof *members);
+}
+
+/* The members of the places' data: sums[i] are those of places[i]. None if they cannot be read. */
+static void find_members(struct profile *p, const struct analysis_hotspots *h, const struct entry *entries,
+                         const struct sum *sums, struct analysis_place *places, size_t nplaces)
+{
+    struct profile_field *fields = NULL;
+    struct profile_sharing_field *list = NULL;
+    struct member *members = NULL;
+    size_t nfields = 0, n = 0;
+    struct error ignored;
+    if (nplaces > 0 && profile_fields(p, &fields, &nfields, &ignored) == 0 &&
+        profile_sharing_fields(p, &list, &n, &ignored) == 0 &&
+        (members = calloc(n + 1, sizeof *members)) != NULL)
+        for (size_t i = 0; i < nplaces; i++)
+            name_members(h, entries[sums[i].first].object, fields, nfields, list, n, members, &places[i]);
+    free(members);
+    free(list);
+    profile_fields_free(fields, nfields);
+}
+
 /* Places with at least that share of the run's references; key: of `run`, with their number. They were looked
  * for in pieces of the run, in which the object can have more references than in all of it. */
 static size_t find(struct profile *p, const struct analysis_hotspots *h, const char *key, double least,
@@ -177,7 +242,7 @@ static size_t find(struct profile *p, const struct analysis_hotspots *h, const c
 }
 
 /* A failure counts as none found, since the rest of the report says what is wrong with the profile. */
-static size_t load_and_find(struct profile *p, const char *name, const char *key, double least,
+static size_t load_and_find(struct profile *p, const char *name, const char *key, double least, int members,
                             const struct profile_sharing *list, size_t n,
                             struct analysis_place places[PLACES_MOST])
 {
@@ -192,6 +257,8 @@ static size_t load_and_find(struct profile *p, const char *name, const char *key
         (entries = calloc(n, sizeof *entries)) && (sums = calloc(n, sizeof *sums)))
         found = find(p, &h, key, least, entries, sums,
                      make_entries(&h, h.recorded->sites, h.recorded->nsites, list, n, entries), places);
+    if (members && sums)
+        find_members(p, &h, entries, sums, places, found);
     analysis_hotspots_clear(&h);
     free(entries);
     free(sums);
@@ -204,7 +271,7 @@ size_t analysis_shared(struct profile *p, const char *name, struct analysis_plac
     struct error ignored;
     size_t n = 0, found = 0;
     if (profile_sharings(p, &list, &n, &ignored) == 0)
-        found = load_and_find(p, name, "sharing_refs", LEAST_SHARED, list, n, places);
+        found = load_and_find(p, name, "sharing_refs", LEAST_SHARED, 1, list, n, places);
     free(list);
     return found;
 }
@@ -218,7 +285,7 @@ size_t analysis_conflicts(struct profile *p, const char *name, struct analysis_p
     if (profile_conflicts(p, &list, &n, &ignored) == 0 && (entries = calloc(n + 1, sizeof *entries))) {
         for (size_t i = 0; i < n; i++)
             entries[i] = (struct profile_sharing){list[i].site, list[i].object, list[i].references, 0};
-        found = load_and_find(p, name, "conflict_refs", LEAST_CONFLICTS, entries, n, places);
+        found = load_and_find(p, name, "conflict_refs", LEAST_CONFLICTS, 0, entries, n, places);
     }
     free(list);
     free(entries);

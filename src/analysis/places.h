@@ -10,6 +10,7 @@
 #include "profile/profile.h"
 
 #define PLACES_MOST 3u
+#define PLACES_FIELDS 3u
 
 struct analysis_place {
     double share;                    /* of the references */
@@ -18,6 +19,9 @@ struct analysis_place {
     char file[512];                  /* "": not known, or they are in many lines */
     uint32_t line;
     unsigned line_bytes;
+    /* False sharing, of data whose structure is known: members with most of these references, most first. */
+    size_t nfields;
+    char fields[PLACES_FIELDS][128];
 };
 
 /* Only where the share is significant, largest first. name: the profile's file, for messages. Their number.

@@ -19,6 +19,13 @@ int profile_add_site_field(struct profile *p, const struct profile_site_field *f
                            value_int(field->lines));
 }
 
+int profile_add_sharing_field(struct profile *p, const struct profile_sharing_field *field, struct error *err)
+{
+    return PROFILE_EXECUTE(p, err, "INSERT INTO sharing_field(site, object, field, refs) VALUES(?, ?, ?, ?)",
+                           value_int(field->site), value_int(field->object), value_int(field->field),
+                           value_int(field->references));
+}
+
 static void take_field(sqlite3_stmt *s, void *element)
 {
     *(struct profile_field *)element = (struct profile_field){.id = (uint64_t)sqlite3_column_int64(s, 0),
@@ -50,6 +57,17 @@ int profile_site_fields(struct profile *p, struct profile_site_field **fields, s
     static const struct profile_rows rows = {
         .sql = "SELECT site, object, field, lines FROM site_field ORDER BY site, object",
         .table = "site_field",
+        .size = sizeof **fields,
+    };
+    return profile_read_rows(p, &rows, fields, n, err);
+}
+
+int profile_sharing_fields(struct profile *p, struct profile_sharing_field **fields, size_t *n,
+                           struct error *err)
+{
+    static const struct profile_rows rows = {
+        .sql = "SELECT site, object, field, refs FROM sharing_field ORDER BY site, object",
+        .table = "sharing_field",
         .size = sizeof **fields,
     };
     return profile_read_rows(p, &rows, fields, n, err);

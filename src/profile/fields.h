@@ -20,13 +20,22 @@ struct profile_site_field {
     uint64_t site, object, field, lines;
 };
 
+/* References of a site to that field while another thread writes other bytes of the line. */
+struct profile_sharing_field {
+    uint64_t site, object, field, references;
+};
+
 /* With the id in it, which must be new. */
 int profile_add_field(struct profile *p, const struct profile_field *field, struct error *err);
 int profile_add_site_field(struct profile *p, const struct profile_site_field *field, struct error *err);
+int profile_add_sharing_field(struct profile *p, const struct profile_sharing_field *field,
+                              struct error *err);
 /* All of them, by id; the caller frees by the function below. */
 int profile_fields(struct profile *p, struct profile_field **fields, size_t *n, struct error *err);
 void profile_fields_free(struct profile_field *fields, size_t n);
 /* All of them, by site and object; free() */
 int profile_site_fields(struct profile *p, struct profile_site_field **fields, size_t *n, struct error *err);
+int profile_sharing_fields(struct profile *p, struct profile_sharing_field **fields, size_t *n,
+                           struct error *err);
 
 #endif

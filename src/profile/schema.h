@@ -61,6 +61,8 @@ static const char profile_schema[] =
     "CREATE TABLE stride(site INTEGER PRIMARY KEY, bytes INTEGER, refs INTEGER, same INTEGER);"
     "CREATE TABLE sharing(site INTEGER, object INTEGER, apart INTEGER, same INTEGER,"
     " PRIMARY KEY(site, object)) WITHOUT ROWID;"
+    "CREATE TABLE sharing_field(site INTEGER, object INTEGER, field INTEGER, refs INTEGER,"
+    " PRIMARY KEY(site, object, field)) WITHOUT ROWID;"
     "CREATE TABLE conflict(site INTEGER, object INTEGER, refs INTEGER, PRIMARY KEY(site, object)) WITHOUT "
     "ROWID;"
     "CREATE TABLE call_path(id INTEGER PRIMARY KEY, caller INTEGER, image INTEGER, offset INTEGER,"

@@ -124,6 +124,11 @@ static void put_place(FILE *out, const struct analysis_place *s, const char *res
         fputs(" of ", out);
         report_plain(out, s->object);
     }
+    for (size_t i = 0; i < s->nfields; i++) {
+        fputs(i == 0 ? s->nfields > 1 ? ", fields " : ", field " : i + 1 < s->nfields ? ", " : " and ", out);
+        report_plain(out, field_name(s->fields[i]));
+    }
+    fputs(s->nfields > 0 ? "," : "", out);
     fputs(rest, out);
     if (*s->function) {
         fputs(", mostly in ", out);
@@ -204,7 +209,11 @@ static void put_place_json(FILE *out, const struct analysis_place *s)
         report_json_member_string(out, ", ", "file", s->file);
         fprintf(out, ", \"line\": %" PRIu32, s->line);
     }
-    putc('}', out);
+    for (size_t i = 0; i < s->nfields; i++) {
+        fputs(i == 0 ? ", \"fields\": [" : ", ", out);
+        report_json_string(out, field_name(s->fields[i]));
+    }
+    fputs(s->nfields > 0 ? "]}" : "}", out);
 }
 
 void report_places_json(FILE *out, const char *key, const struct analysis_place *places, size_t n)

@@ -102,6 +102,8 @@ struct symbols_code {
     size_t nstrides;
     const struct symbols_sharing *sharings;
     size_t nsharings;
+    const struct symbols_offset *shared_offsets; /* of false sharing: `lines` are references */
+    size_t nshared_offsets;
     const struct symbols_conflict *conflicts;
     size_t nconflicts;
 };

@@ -34,10 +34,10 @@ struct pointee {
     uint64_t bytes, displacement; /* its size; less than it */
 };
 
-/* Lines that an instruction fetched of an object. */
+/* Lines that an instruction fetched of an object; or references with false sharing. */
 struct piece {
     uint32_t object, row, site;
-    int has_offset;
+    int has_offset, shared;
     uint64_t offset, lines;
 };
 
@@ -57,7 +57,7 @@ struct storing {
     Dwarf_Die type;
     uint64_t type_bytes;
     /* of the current row and object */
-    uint64_t lines[MOST_FIELDS];
+    uint64_t lines[MOST_FIELDS], shared[MOST_FIELDS];
 };
 
 /* --- what is in allocated memory --- */
@@ -185,7 +185,7 @@ static int field_number(struct storing *s, uint64_t object, const struct symbols
     return code < 0 ? code : (int)s->n++;
 }
 
-/* Stores a row's lines of an object. */
+/* Stores what a row did with an object. */
 static int store_lines(struct storing *s, uint64_t row, uint64_t object)
 {
     int code = 0;
@@ -193,7 +193,12 @@ static int store_lines(struct storing *s, uint64_t row, uint64_t object)
         if (s->lines[i] > 0)
             code = profile_add_site_field(
                 s->profile, &(struct profile_site_field){row, object, s->ids[i], s->lines[i]}, s->err);
+    for (size_t i = 0; i < s->n && code == 0; i++)
+        if (s->shared[i] > 0)
+            code = profile_add_sharing_field(
+                s->profile, &(struct profile_sharing_field){row, object, s->ids[i], s->shared[i]}, s->err);
     memset(s->lines, 0, sizeof s->lines);
+    memset(s->shared, 0, sizeof s->shared);
     return code;
 }
 
@@ -249,7 +254,7 @@ static int store_object(struct storing *s, const struct profile_object *object, 
             if (number < 0)
                 return number;
             if (number < (int)MOST_FIELDS)
-                s->lines[number] += list[i].lines;
+                (list[i].shared ? s->shared : s->lines)[number] += list[i].lines;
         }
         if (i + 1 == n || list[i + 1].row != list[i].row)
             code = store_lines(s, list[i].row, object->id);
@@ -268,6 +273,8 @@ static int compare(const void *a, const void *b)
         return x->row < y->row ? -1 : 1;
     if (x->site != y->site)
         return x->site < y->site ? -1 : 1;
+    if (x->shared != y->shared)
+        return x->shared - y->shared;
     return y->has_offset - x->has_offset;
 }
 
@@ -296,7 +303,7 @@ int symbols_fields_store(struct profile *p, const struct symbols_code *code, con
                          struct symbols_files *files, char *used, struct error *err)
 {
     struct storing s = {.profile = p, .code = code, .files = files, .err = err};
-    struct piece *list = calloc(code->noffsets + code->nuses + 1, sizeof *list);
+    struct piece *list = calloc(code->noffsets + code->nuses + code->nshared_offsets + 1, sizeof *list);
     size_t n = 0;
     int status = 0;
     s.names = calloc(MOST_FIELDS, sizeof *s.names);
@@ -305,11 +312,15 @@ int symbols_fields_store(struct profile *p, const struct symbols_code *code, con
         status = error_set(err, -ENOMEM, "out of memory for the fields of data objects");
     for (size_t i = 0; i < code->noffsets && status == 0; i++) {
         const struct symbols_offset *o = &code->offsets[i];
-        add_piece(code, ids, (struct piece){o->object, 0, o->site, 1, o->offset, o->lines}, list, &n);
+        add_piece(code, ids, (struct piece){o->object, 0, o->site, 1, 0, o->offset, o->lines}, list, &n);
     }
     for (size_t i = 0; i < code->nuses && status == 0; i++) {
         const struct symbols_use *u = &code->uses[i];
-        add_piece(code, ids, (struct piece){u->object, 0, u->site, 0, 0, u->lines}, list, &n);
+        add_piece(code, ids, (struct piece){u->object, 0, u->site, 0, 0, 0, u->lines}, list, &n);
+    }
+    for (size_t i = 0; i < code->nshared_offsets && status == 0; i++) {
+        const struct symbols_offset *o = &code->shared_offsets[i];
+        add_piece(code, ids, (struct piece){o->object, 0, o->site, 1, 1, o->offset, o->lines}, list, &n);
     }
     if (n > 0)
         qsort(list, n, sizeof *list, compare);

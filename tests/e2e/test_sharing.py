@@ -9,9 +9,9 @@ import pytest
 from conftest import TARGETS, build_target, run
 
 OPTIONS = {"full": ["--mode", "full"], "default": []}
-# What is shared falsely: function (and the comment of its line), data, and about what part of the references.
-FALSE = {"packed": ("packed", "counters", 0.98), "blocks": ("blocks", "blocks of main hot_sharing.c:{allocated}", 0.98),
-         "reader": ("reader", "pair", 0.5)}
+# What is shared falsely: function (and the comment of its line), data, about what part of the references, fields.
+FALSE = {"packed": ("packed", "counters", 0.98, []), "blocks": ("blocks", "blocks of main hot_sharing.c:{allocated}", 0.98, []),
+         "reader": ("reader", "pair", 0.5, ["read"]), "writers": ("writers", "totals", 0.98, ["made", "used"])}
 # Full mode looks at a piece of 131072 words in the mean: without contention 400 thousand rounds give some 20.
 ROUNDS = {"full": {"locked": 400}, "default": {"locked": 1000}}
 SOURCE = "hot_sharing.c"
@@ -42,13 +42,15 @@ def rounds(mode, what):
 def test_false_sharing(what, mode, program, cachegram, tmp_path):
     db = tmp_path / "p.db"
     found = record(cachegram, db, mode, [program, what, rounds(mode, what)])
-    function, name, share = FALSE[what]
+    function, name, share, fields = FALSE[what]
     assert len(found) == 1
     assert (found[0]["function"], found[0]["line"]) == (function, marked_line(what))
     assert found[0]["object"] == name.format(allocated=marked_line("allocated"))
+    assert sorted(found[0].get("fields", [])) == fields
     assert 0.1 * share < found[0]["share"] < 1.1 * share  # threads that wait for a processor take long turns
     text = run([cachegram, "report", db]).out.decode()
-    assert re.search(rf"At least \d+% of the references are to lines of {re.escape(found[0]['object'])} while another thread writes "
+    named = {0: "", 1: ", field read,", 2: ", fields (made and used|used and made),"}[len(fields)]
+    assert re.search(rf"At least \d+% of the references are to lines of {re.escape(found[0]['object'])}{named} while another thread writes "
                      rf"other bytes of the line \(false sharing\), mostly in {function} \({SOURCE}:{found[0]['line']}\)\..*"
                      "align or pad what each thread writes to 64 bytes", text)
 

@@ -4,7 +4,8 @@
  * Threads that count: hot_sharing WHAT THOUSANDS [THREADS]. They wait for each other every 5000 rounds, so
  * that they work at the same time also where there are too few processors. WHAT: packed, padded (each a
  * counter of its own, without and with a line for each), blocks (packed, allocated), same (all the same
- * counter), reader (one writes what is in the line of what the others read), locked (a lock and what it
+ * counter), reader (one writes what is in the line of what the others read), writers (two members of a
+ * structure), locked (a lock and what it
  * protects in one line).
  */
 #include <pthread.h>
@@ -25,6 +26,10 @@ _Alignas(64) static volatile long common;
 _Alignas(64) static struct {
     volatile long written, read;
 } pair;
+_Alignas(64) static struct {
+    long unused[2];
+    volatile long made, used;
+} totals;
 _Alignas(64) static struct {
     pthread_spinlock_t lock;
     volatile long sums[MOST];
@@ -81,11 +86,17 @@ static __attribute__((noinline)) void protected(long thread)
     }
 }
 
+static __attribute__((noinline)) void writers(long thread)
+{
+    for (long i = 0; i < rounds; i++)
+        (*(thread == 0 ? &totals.made : &totals.used))++; // writers
+}
+
 static const struct {
     const char *name;
     void (*run)(long thread);
-} list[] = {{"packed", packed}, {"padded", padded}, {"blocks", blocks},
-            {"same", same},     {"reader", reader}, {"locked", protected}};
+} list[] = {{"packed", packed}, {"padded", padded},   {"blocks", blocks},   {"same", same},
+            {"reader", reader}, {"writers", writers}, {"locked", protected}};
 static size_t chosen;
 
 static void *work(void *thread)

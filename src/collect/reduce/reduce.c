@@ -35,6 +35,8 @@ struct reducer {
     size_t noffsets, offsets_capacity;
     struct symbols_stride *strides;
     struct symbols_sharing *sharings;
+    struct symbols_offset *shared_offsets;
+    size_t nshared_offsets, shared_offsets_capacity;
     struct symbols_conflict *conflicts;
     size_t nuses, nstrides, nsharings, nconflicts;
     size_t uses_capacity, strides_capacity, sharings_capacity, conflicts_capacity;
@@ -122,6 +124,7 @@ void reducer_free(struct reducer *r)
     free(r->offsets);
     free(r->strides);
     free(r->sharings);
+    free(r->shared_offsets);
     free(r->conflicts);
     free(r);
 }
@@ -322,6 +325,20 @@ static int add_conflicts(struct reducer *r, const struct shape *shape, const str
     return 0;
 }
 
+static int add_shared_offsets(struct reducer *r, const struct sharing_refs *refs, double scale, uint32_t site)
+{
+    uint64_t n = refs->noffsets;
+    if (ARRAY_GROW_BY(r->shared_offsets, r->nshared_offsets, n, r->shared_offsets_capacity) < 0)
+        return -ENOMEM;
+    for (uint64_t i = 0; i < n; i++)
+        r->shared_offsets[r->nshared_offsets++] =
+            (struct symbols_offset){.site = site,
+                                    .object = refs->object,
+                                    .offset = refs->offsets[i],
+                                    .lines = (uint64_t)llround((double)refs->apart * scale / (double)n)};
+    return 0;
+}
+
 /* Likewise lines that threads share. */
 static int add_sharing(struct reducer *r, const struct sharing *sharing, const struct code_process *code)
 {
@@ -334,12 +351,15 @@ static int add_sharing(struct reducer *r, const struct sharing *sharing, const s
         int known = find_site(r, code, refs[i].pc, &site);
         if (known < 0 || ARRAY_GROW(r->sharings, r->nsharings, r->sharings_capacity) < 0)
             return -ENOMEM;
-        if (known)
-            r->sharings[r->nsharings++] =
-                (struct symbols_sharing){.site = site,
-                                         .object = refs[i].object,
-                                         .apart = (uint64_t)llround((double)refs[i].apart * scale),
-                                         .same = (uint64_t)llround((double)refs[i].same * scale)};
+        if (!known)
+            continue;
+        if (add_shared_offsets(r, &refs[i], scale, site) < 0)
+            return -ENOMEM;
+        r->sharings[r->nsharings++] =
+            (struct symbols_sharing){.site = site,
+                                     .object = refs[i].object,
+                                     .apart = (uint64_t)llround((double)refs[i].apart * scale),
+                                     .same = (uint64_t)llround((double)refs[i].same * scale)};
     }
     return 0;
 }
@@ -727,6 +747,8 @@ void reduce_describe(const struct reducer *r, struct symbols_code *code)
     code->nstrides = r->nstrides;
     code->sharings = r->sharings;
     code->nsharings = r->nsharings;
+    code->shared_offsets = r->shared_offsets;
+    code->nshared_offsets = r->nshared_offsets;
     code->conflicts = r->conflicts;
     code->nconflicts = r->nconflicts;
 }

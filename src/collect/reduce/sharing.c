@@ -246,7 +246,8 @@ static void take_line(struct sharing *s, uint32_t tid, uint32_t period, struct p
 
 /* --- counting --- */
 
-static void count(struct tables *t, uint64_t pc, uint32_t object, enum verdict verdict)
+/* NULL: there are too many. */
+static struct sharing_refs *count(struct tables *t, uint64_t pc, uint32_t object, enum verdict verdict)
 {
     uint32_t at = hash_of(pc + ((uint64_t)object << 48), REFS);
     while (t->refs[at].pc != 0 && (t->refs[at].pc != pc || t->refs[at].object != object))
@@ -254,12 +255,24 @@ static void count(struct tables *t, uint64_t pc, uint32_t object, enum verdict v
     struct sharing_refs *r = &t->refs[at];
     if (r->pc == 0) {
         if (pc == 0 || t->nrefs == REFS / 2)
-            return;
+            return NULL;
         t->nrefs++;
         *r = (struct sharing_refs){.pc = pc, .object = object};
     }
     r->apart += verdict == APART;
     r->same += verdict == SAME;
+    return r;
+}
+
+static void sample_offset(struct sharing *s, struct sharing_refs *r, uint64_t offset)
+{
+    uint64_t at = r->inside++;
+    if (r->noffsets < SHARING_OFFSETS)
+        r->noffsets++;
+    else
+        at = random_below(&s->random, r->inside);
+    if (at < SHARING_OFFSETS)
+        r->offsets[at] = offset;
 }
 
 int sharing_piece(struct sharing *s, uint32_t tid, uint64_t ns, const struct trace_batch *piece,
@@ -285,7 +298,11 @@ int sharing_piece(struct sharing *s, uint32_t tid, uint64_t ns, const struct tra
             continue;
         if (l->object == 0 && objects != NULL)
             l->object = objects_find(objects, l->number, hash_of(piece->pc[i], 1u << 24));
-        count(s->tables, piece->pc[i], l->object, l->verdict);
+        struct sharing_refs *r = count(s->tables, piece->pc[i], l->object, l->verdict);
+        uint64_t offset;
+        if (r != NULL && l->verdict == APART && l->object != 0 &&
+            objects_offset(objects, piece->address[i], l->object, &offset) == 0)
+            sample_offset(s, r, offset);
     }
     return 0;
 }

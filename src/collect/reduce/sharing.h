@@ -32,10 +32,15 @@ int sharing_piece(struct sharing *s, uint32_t tid, uint64_t ns, const struct tra
                   struct objects *objects);
 
 /* References of an instruction to lines of an object that another thread writes by turns. */
+#define SHARING_OFFSETS 8u
 struct sharing_refs {
     uint64_t pc;
     uint32_t object;      /* number; 0: not known */
     uint64_t apart, same; /* the other thread writes other bytes only, or some of these: in pieces */
+    /* Of `inside` of those apart the place in the object is known: a random sample of the distances from the
+     * beginning of the variable or block. */
+    uint32_t inside, noffsets;
+    uint64_t offsets[SHARING_OFFSETS];
 };
 /* [0 .. *n); those whose pc is 0 are empty. */
 const struct sharing_refs *sharing_refs(const struct sharing *s, size_t *n);
