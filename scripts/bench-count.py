@@ -5,9 +5,10 @@ estimated from it, against the true one.
 
 usage: bench-count.py [PROGRAM...]
 
-For each program: user time natively (least of three runs), in counting code, their ratio, blocks per nanosecond, turns
-(returns and indirect branches) per block, and estimate / true native time with the constants of
-src/collect/tunables.h. At the end the spread of the last one, as a standard deviation of its logarithm.
+For each program, the median of three runs by their ratio: user time natively (mean of a run before and one after), in
+counting code, their ratio, blocks per nanosecond, turns (returns and indirect branches) per block, and estimate /
+true native time with the constants of src/collect/tunables.h. At the end the spread of the last one, as a standard
+deviation of its logarithm.
 
 Environment: CACHEGRAM (the command; default build/src/cli/cachegram).
 """
@@ -34,6 +35,11 @@ def tunable(name):
     return float(re.search(rf"#define {name} ([\d.]+)", text).group(1))
 
 
+def written(path, text):
+    path.write_text(text)
+    return path
+
+
 def programs(folder):
     text = "".join(path.read_text(errors="replace") for path in sorted((ROOT / "src").rglob("*.c")))
     (folder / "text").write_text((text * (1 + 8_000_000 // len(text)))[:8_000_000])
@@ -52,6 +58,12 @@ def programs(folder):
         "lua": ["lua5.4", "-e", "local t={} for i=1,3000000 do t[i*7919%100003]=i end print(#t)"],
         "ruby": ["ruby", "-e", "h={};600000.times{|i|h[i*7919%100003]=i};puts h.size"],
         "jq": ["jq", "-n", "reduce range(200000) as $i ({};.[($i%1000)|tostring]=$i)|length"],
+        "jq-group": ["jq", "-n", "[range(150000) | {k: (. * 7919 % 1009), v: .}] | group_by(.k) | map(map(.v) | add) | length"],
+        "perl-words": ["perl", str(ROOT / "scripts" / "words.pl"), file],
+        "php": ["php", "-r", "$h = []; for ($i = 0; $i < 3000000; $i++) { $k = 'k' . ($i * 7919 % 20011); $h[$k] = ($h[$k] ?? 0) + strlen($k); }"
+                " ksort($h); echo count($h);"],
+        "tclsh": ["tclsh", str(written(folder / "x.tcl", "for {set i 0} {$i < 600000} {incr i} {incr h([expr {$i * 7919 % 10007}]) $i}\n"
+                                       "puts [array size h]\n"))],
         "sqlite3": ["sqlite3", ":memory:",
                     "create table t(a,b); insert into t with recursive c(i) as (select 1 union all select i+1 from c"
                     " where i<400000) select i, i*7919%1000 from c; select sum(a) from t group by b%10;"],
@@ -70,6 +82,12 @@ def counted(argv, db):
                     "count-always", "-o", db, "--", *argv], check=True, **QUIET)
     with sqlite3.connect(db) as con:
         return dict(con.execute("select name, sum(value) from counter group by name"))
+
+
+def measured(argv, db):
+    """Native seconds, counters, and nanoseconds in counting code."""
+    before, count, after = user_seconds(argv), counted(argv, db), user_seconds(argv)
+    return (before + after) / 2, count, count["count_cpu_ns"] - count.get("translate_ns", 0)
 
 
 def cycle_ns():
@@ -94,9 +112,7 @@ def main():
             if not shutil.which(argv[0]):
                 print(f"{key:<14}not installed")
                 continue
-            native = min(user_seconds(argv) for _ in range(3))
-            count = counted(argv, folder / "p.db")
-            ns = count["count_cpu_ns"] - count.get("translate_ns", 0)
+            native, count, ns = sorted((measured(argv, folder / "p.db") for _ in range(3)), key=lambda m: m[2] / m[0])[1]
             blocks, turns = count["count_blocks"], count["count_turns"]
             estimate = max((ns - block * blocks) / (1 + turn * min(turns / blocks, 1)), least * blocks) / (native * 1e9)
             errors.append(math.log(estimate))

@@ -158,19 +158,20 @@
  * return or an indirect branch) per block, everything takes so many times longer; code with many turns waits
  * for mispredicted branches in native execution, too, and longer in counting code. NATIVE_CYCLES: a block
  * takes at least so many cycles natively; without this bound, the cost subtracted from a tight loop is almost
- * all of its time. Fitted to nineteen programs of 0.03 to 0.6 s of CPU time that are counted throughout; the
- * fourteen of scripts/bench-count.py are among them. Native time is estimated at 0.7 to 1.9 times the true
- * one (standard deviation of the logarithm 0.30; without the bound 0.42), and code is counted in 1.2 to 4.5
- * times that. Shares of code hardly depend on a common factor. But the time until a watched line is touched
- * is converted to references by these rates.
+ * all of its time. Fitted to twenty programs of 0.03 to 1.1 s that are counted throughout, the eighteen of
+ * scripts/bench-count.py or others with the same interpreters. Of these eighteen, native time is estimated at
+ * 0.76 to 1.61 times the true one (mean 1.02, standard deviation of the logarithm 0.19), and code is counted
+ * in 1.2 to 3.7 times that. With 4 and 1.25, which were fitted on another processor to nineteen programs
+ * (0.30), the mean was 0.90: then bursts placed by CPU time represent too many references, compared with
+ * those of the parts that were counted or recorded completely.
  */
 #define COLLECT_COUNT_BLOCK_CYCLES 2.0
-#define COLLECT_COUNT_TURN_TIMES 4.0
-#define COLLECT_COUNT_NATIVE_CYCLES 1.25
+#define COLLECT_COUNT_TURN_TIMES 3.0
+#define COLLECT_COUNT_NATIVE_CYCLES 1.5
 /* Least share of the remaining time that counts as user code, however high the estimated cost of pages. */
 #define COLLECT_USER_LEAST 0.15
-/* Relative error of a rate estimated this way: 0.30 for the programs above, which are counted throughout.
- * More is assumed for single stretches, whose code has just been translated. */
+/* Relative error of a rate estimated this way: 0.2 to 0.3 for the programs above, which are counted
+ * throughout. More is assumed for single stretches, whose code has just been translated. */
 #define COLLECT_COUNT_ERROR 0.45
 
 /* Shortest time to a trigger: shorter ones would find the thread where the last burst left it. */

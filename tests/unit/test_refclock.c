@@ -120,8 +120,11 @@ static void test_agents_counts(void **state)
     assert_true(counting_native_ns(1000, 0, 0) == 1000 && counting_native_ns(1000, 1e9, 0) == 1000);
     /* A fifth of it if every block ends with a turn, and a third if every other does. */
     double blocks_off = counting_native_ns(1000, 100, 0);
-    assert_true(blocks_off < 1000 && fabs(counting_native_ns(1000, 100, 100) * 5 - blocks_off) < 1e-9);
-    assert_true(fabs(counting_native_ns(1000, 100, 50) * 3 - blocks_off) < 1e-9);
+    assert_true(blocks_off < 1000 &&
+                fabs(counting_native_ns(1000, 100, 100) * (1 + COLLECT_COUNT_TURN_TIMES) - blocks_off) <
+                    1e-9);
+    assert_true(fabs(counting_native_ns(1000, 100, 50) * (1 + COLLECT_COUNT_TURN_TIMES / 2) - blocks_off) <
+                1e-9);
     /* In a tight loop, each block takes NATIVE_CYCLES, although hardly any time is left without its cost. */
     double cycle_ns = (1000 - blocks_off) / (COLLECT_COUNT_BLOCK_CYCLES * 100), tight = 900 / cycle_ns / 2;
     assert_true(fabs(counting_native_ns(1000, tight, 0) - tight * cycle_ns * COLLECT_COUNT_NATIVE_CYCLES) <
