@@ -124,7 +124,7 @@ static void find_units(struct symbols_image *image)
         Dwarf_Addr base, low, high;
         if (ARRAY_GROW(image->units, image->nunits, image->units_capacity) < 0)
             return;
-        image->units[image->nunits++] = (struct unit){.die = *die};
+        image->units[image->nunits++] = (struct unit){.die = scopes_whole_unit(die)};
         for (ptrdiff_t at = 0; (at = dwarf_ranges(die, at, &base, &low, &high)) > 0;)
             if (low < high && add_range(image, low, high) < 0)
                 return;

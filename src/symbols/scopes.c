@@ -80,6 +80,16 @@ static int compare(const void *a, const void *b)
     return x->scope < y->scope ? -1 : x->scope > y->scope; /* outer ones were read first */
 }
 
+Dwarf_Die scopes_whole_unit(const Dwarf_Die *unit)
+{
+    Dwarf_Die split = {0};
+    uint8_t kind = 0;
+    if (dwarf_cu_info(unit->cu, NULL, &kind, NULL, &split, NULL, NULL, NULL) == 0 && kind == DW_UT_skeleton &&
+        split.cu != NULL)
+        return split;
+    return *unit;
+}
+
 struct scopes *scopes_new(Dwarf_Die *unit)
 {
     struct scopes *s = calloc(1, sizeof *s);

@@ -19,6 +19,9 @@ struct scopes;
 
 /* NULL when memory is short. */
 struct scopes *scopes_new(Dwarf_Die *unit);
+/* With -gsplit-dwarf a file has the addresses and lines of a unit; its functions and variables are in another
+ * file (.dwo): the DIE of the unit there, if it is found. Otherwise the unit's. */
+Dwarf_Die scopes_whole_unit(const Dwarf_Die *unit);
 void scopes_free(struct scopes *s); /* NULL is allowed */
 /* The innermost one that contains the address; NULL: none. s may be NULL. */
 const struct scope *scopes_find(const struct scopes *s, Dwarf_Addr address);

@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "symbols/scopes.h"
 
 /* Deeper nesting is corrupt. */
 #define MOST_DEPTH 512u
@@ -48,7 +49,8 @@ static int address_of(Dwarf_Die *die, uint64_t *address)
         return -1;
     if (ops[0].atom == DW_OP_addr)
         *address = ops[0].number;
-    else if (ops[0].atom != DW_OP_addrx || dwarf_getlocation_attr(&location, &ops[0], &operand) != 0 ||
+    else if ((ops[0].atom != DW_OP_addrx && ops[0].atom != DW_OP_GNU_addr_index) ||
+             dwarf_getlocation_attr(&location, &ops[0], &operand) != 0 ||
              dwarf_formaddr(&operand, address) != 0)
         return -1;
     if (n == 2 && ops[1].atom != DW_OP_plus_uconst)
@@ -108,9 +110,11 @@ static void list_variables(struct symbols_types *t)
 {
     Dwarf_Addr bias;
     t->n = 0;
-    for (Dwarf_Die *unit = NULL; (unit = dwfl_module_nextcu(t->module, unit, &bias)) != NULL;)
-        if (add_children(t, unit, 0) < 0)
+    for (Dwarf_Die *unit = NULL; (unit = dwfl_module_nextcu(t->module, unit, &bias)) != NULL;) {
+        Dwarf_Die whole = scopes_whole_unit(unit);
+        if (add_children(t, &whole, 0) < 0)
             break;
+    }
     if (t->n > 0)
         qsort(t->variables, t->n, sizeof *t->variables, compare);
 }

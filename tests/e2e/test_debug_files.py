@@ -165,3 +165,23 @@ def test_line_0(cachegram, tmp_path):
     text = run([cachegram, "hotspots", "--size", "32K", "--by", "line", db]).out.decode()
     assert f"at_random hot_line0.c:~{nearest}  (hot_line0)\n" in text
     assert "\n~: the compiler gave the instruction no line" in text
+
+
+@pytest.mark.parametrize("version", ["-gdwarf-5", "-gdwarf-4"])
+def test_split_dwarf(version, cachegram, tmp_path):
+    """With -gsplit-dwarf, what is inlined, and the types of variables, are in a file beside the program."""
+    (tmp_path / "a.c").write_text(
+        "struct item { long key, value; char rest[48]; };\nstatic struct item table[50000];\n"
+        "static inline __attribute__((always_inline)) long pick(const struct item *a, int n)\n{\n"
+        "    for (int i = 0; i < n; i++)\n        if (a[i].value != 0)\n            return i;\n    return 0;\n}\n"
+        "int main(int argc, char **argv)\n{\n    long sum = argv == 0;\n    for (volatile int t = 0; t < 5; t++)\n"
+        "        sum += pick(table, 50000 - argc);\n    return sum != 0;\n}\n")
+    rows = []
+    for options in [[], ["-gsplit-dwarf"]]:
+        subprocess.run(["gcc", "-O1", "-g", version, *options, "-o", "a", "a.c"], cwd=tmp_path, check=True)
+        assert bool(list(tmp_path.glob("*.dwo"))) == bool(options)
+        assert run([cachegram, "record", "--mode", "full", "-o", tmp_path / "p.db", "--", tmp_path / "a"]).status == 0
+        result = run([cachegram, "hotspots", "--by", "line,field", "--size", "32K", "--limit", "1", "--format", "csv", tmp_path / "p.db"])
+        row = next(csv.DictReader(io.StringIO(result.out.decode())))
+        rows.append([row[name] for name in ("function", "line", "inlined_into", "object", "field", "field_type")])
+    assert rows[0] == rows[1] == ["pick", "6", "main a.c:14", "table", "value", "item"]
