@@ -115,8 +115,8 @@
 #define COLLECT_SHAPE_LEAST 4096u
 #define COLLECT_SHAPE_STAYS (4 * COLLECT_SHAPE_LINES)
 #define COLLECT_SHAPE_EVERY 64u
-#define COLLECT_SHAPE_FIRST_EVERY 8u
-#define COLLECT_SHAPE_MORE 1u
+#define COLLECT_SHAPE_FIRST_EVERY 4u
+#define COLLECT_SHAPE_MORE 2u
 #define COLLECT_SHAPE_FIRST_WORDS UINT64_C(32768)
 /* Of bursts, which are few, so many times as much: 2 ns for each of their references. */
 #define COLLECT_SHAPE_BURSTS 4u

@@ -115,16 +115,25 @@ unsigned disassembler_insn(const struct disassembler *d, uint64_t offset, char *
     return insn.length;
 }
 
-int disassembler_memory(const struct disassembler *d, uint64_t offset, unsigned *base, int64_t *displacement)
+/* DWARF's number of a register of 64 bits; -1: it is none of those that hold addresses. */
+static int number_of(ZydisRegister name)
 {
     static const struct {
         ZydisRegister name;
-        unsigned number;
+        int number;
     } registers[] = {{ZYDIS_REGISTER_RAX, 0},  {ZYDIS_REGISTER_RDX, 1},  {ZYDIS_REGISTER_RCX, 2},
                      {ZYDIS_REGISTER_RBX, 3},  {ZYDIS_REGISTER_RSI, 4},  {ZYDIS_REGISTER_RDI, 5},
                      {ZYDIS_REGISTER_RBP, 6},  {ZYDIS_REGISTER_R8, 8},   {ZYDIS_REGISTER_R9, 9},
                      {ZYDIS_REGISTER_R10, 10}, {ZYDIS_REGISTER_R11, 11}, {ZYDIS_REGISTER_R12, 12},
                      {ZYDIS_REGISTER_R13, 13}, {ZYDIS_REGISTER_R14, 14}, {ZYDIS_REGISTER_R15, 15}};
+    for (size_t i = 0; i < sizeof registers / sizeof registers[0]; i++)
+        if (registers[i].name == name)
+            return registers[i].number;
+    return -1;
+}
+
+int disassembler_memory(const struct disassembler *d, uint64_t offset, unsigned *base, int64_t *displacement)
+{
     ZydisDecodedInstruction insn;
     ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
     const ZydisDecodedOperand *memory = NULL;
@@ -140,12 +149,55 @@ int disassembler_memory(const struct disassembler *d, uint64_t offset, unsigned 
     }
     if (memory == NULL || memory->mem.index != ZYDIS_REGISTER_NONE)
         return -1;
-    for (size_t i = 0; i < sizeof registers / sizeof registers[0]; i++) {
-        if (registers[i].name != memory->mem.base)
-            continue;
-        *base = registers[i].number;
-        *displacement = memory->mem.disp.has_displacement ? memory->mem.disp.value : 0;
-        return 0;
+    int number_of_base = number_of(memory->mem.base);
+    if (number_of_base < 0)
+        return -1;
+    *base = (unsigned)number_of_base;
+    *displacement = memory->mem.disp.has_displacement ? memory->mem.disp.value : 0;
+    return 0;
+}
+
+/* Where a mov from that register goes. */
+static void find_copy(const struct disassembler *d, uint64_t next, const ZydisDecodedOperand *to,
+                      struct disassembler_copy *copy)
+{
+    int64_t displacement = to->mem.disp.has_displacement ? to->mem.disp.value : 0;
+    if (to->type == ZYDIS_OPERAND_TYPE_REGISTER && number_of(to->reg.value) >= 0) {
+        copy->to = DISASSEMBLER_REGISTER;
+        copy->number = (unsigned)number_of(to->reg.value);
+    } else if (to->type == ZYDIS_OPERAND_TYPE_MEMORY && to->mem.index == ZYDIS_REGISTER_NONE &&
+               to->mem.base == ZYDIS_REGISTER_RIP) {
+        copy->to = DISASSEMBLER_STATIC;
+        copy->address = disassembler_address(d, next) + (uint64_t)displacement;
+    } else if (to->type == ZYDIS_OPERAND_TYPE_MEMORY && to->mem.index == ZYDIS_REGISTER_NONE &&
+               to->mem.base == ZYDIS_REGISTER_RBP) {
+        copy->to = DISASSEMBLER_FRAME;
+        copy->displacement = displacement;
     }
-    return -1;
+}
+
+unsigned disassembler_follow(const struct disassembler *d, uint64_t offset, unsigned number,
+                             struct disassembler_copy *copy)
+{
+    ZydisDecodedInstruction insn;
+    ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
+    *copy = (struct disassembler_copy){.to = DISASSEMBLER_NOWHERE};
+    if (offset >= d->size || !ZYAN_SUCCESS(ZydisDecoderDecodeFull(&d->decoder, d->bytes + offset,
+                                                                  d->size - offset, &insn, operands)))
+        return 0;
+    if (insn.meta.category == ZYDIS_CATEGORY_COND_BR)
+        return insn.mnemonic == ZYDIS_MNEMONIC_JZ ? insn.length : 0;
+    if (insn.meta.branch_type != ZYDIS_BRANCH_TYPE_NONE || insn.meta.category == ZYDIS_CATEGORY_SYSCALL ||
+        insn.meta.category == ZYDIS_CATEGORY_INTERRUPT)
+        return 0;
+    for (unsigned i = 0; i < insn.operand_count; i++)
+        if (operands[i].type == ZYDIS_OPERAND_TYPE_REGISTER &&
+            (operands[i].actions & ZYDIS_OPERAND_ACTION_MASK_WRITE) != 0 &&
+            number_of(ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, operands[i].reg.value)) ==
+                (int)number)
+            return 0;
+    if (insn.mnemonic == ZYDIS_MNEMONIC_MOV && operands[1].type == ZYDIS_OPERAND_TYPE_REGISTER &&
+        number_of(operands[1].reg.value) == (int)number)
+        find_copy(d, offset + insn.length, &operands[0], copy);
+    return insn.length;
 }

@@ -19,6 +19,18 @@ unsigned disassembler_insn(const struct disassembler *d, uint64_t offset, char *
 /* The memory operand of the instruction at an offset of the file, if it has exactly one, which is a register
  * and a constant: the register's number in debug information (DWARF). 0, or -1. */
 int disassembler_memory(const struct disassembler *d, uint64_t offset, unsigned *base, int64_t *displacement);
+/* Where an instruction copies a register. */
+struct disassembler_copy {
+    enum { DISASSEMBLER_NOWHERE, DISASSEMBLER_REGISTER, DISASSEMBLER_STATIC, DISASSEMBLER_FRAME } to;
+    unsigned number;      /* of the register (DWARF) */
+    uint64_t address;     /* of static memory, as disassembler_address has it */
+    int64_t displacement; /* of memory from the frame pointer, rbp */
+};
+/* The instruction at an offset of the file: what it does with a register (64 bits; DWARF's number). Its
+ * length; 0 if the register does not have the same value afterwards, or if the instruction behind it is not
+ * the next one where the value is not 0. */
+unsigned disassembler_follow(const struct disassembler *d, uint64_t offset, unsigned number,
+                             struct disassembler_copy *copy);
 /* The address of an offset of the file, as its program headers and objdump have it. */
 uint64_t disassembler_address(const struct disassembler *d, uint64_t offset);
 

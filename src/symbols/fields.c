@@ -4,13 +4,14 @@
  *
  * Of a variable the type is known, and each sampled offset into it is a field.
  *
- * Memory that was allocated has no type. What it holds is known in two ways. An instruction that addresses it
- * by a register, when a variable `struct node *` is in that register, fetches the field of struct node that
- * its displacement says. And what std::vector and its like allocate has the type that their allocator has,
- * and what Box, Vec, HashMap and their like allocate in Rust that of their elements.
- * The structures that are found for the instructions on one object are compared with the sampled offsets: if
- * nearly all offsets agree, modulo the size of the structure, the object's blocks are arrays of it, and the
- * offsets of all other instructions become fields, too.
+ * Memory that was allocated has no type. What it holds is known in three ways. An instruction that addresses
+ * it by a register, when a variable `struct node *` is in that register, fetches the field of struct node
+ * that its displacement says. And what std::vector and its like allocate has the type that their allocator
+ * has, and what Box, Vec, HashMap and their like allocate in Rust that of their elements. And the result of
+ * an allocation is assigned to a variable that points to a structure (assigned.h). The structures that are
+ * found for the instructions on one object are compared with the sampled offsets: if nearly all offsets
+ * agree, modulo the size of the structure, the object's blocks are arrays of it, and the offsets of all other
+ * instructions become fields, too.
  */
 #include "symbols/fields.h"
 
@@ -19,6 +20,7 @@
 #include <string.h>
 
 #include "profile/fields.h"
+#include "symbols/assigned.h"
 #include "symbols/pointees.h"
 
 /* Fields of one object that are distinguished. */
@@ -129,13 +131,46 @@ static int is_same(const struct pointee *a, const struct pointee *b)
                                     (x_name != NULL && y_name != NULL && strcmp(x_name, y_name) == 0));
 }
 
+/* The structure of the variable to which the object's blocks are assigned. Likewise. */
+static int find_assigned(struct storing *s, const char *path, Dwarf_Die *type, uint64_t *bytes)
+{
+    char *end;
+    size_t number = strtoull(path, &end, 16);
+    Dwarf_Word size;
+    if (*path == '\0' || *end != '+' || number >= s->code->nfiles ||
+        symbols_assigned(s->files, s->code->files[number], strtoull(end + 1, NULL, 16) + 1, type) != 0 ||
+        dwarf_aggregate_size(type, &size) != 0 || size == 0)
+        return -1;
+    *bytes = size;
+    return 0;
+}
+
+/* Whether nearly all sampled offsets of instructions that work on that structure agree with it. *all: their
+ * number. */
+static int agree(struct storing *s, const struct pointee *structure, const struct piece *list, size_t n,
+                 int others_count, size_t *all)
+{
+    size_t agreeing = 0;
+    *all = 0;
+    for (size_t i = 0; i < n; i++) {
+        const struct pointee *p = pointee_of(s, list[i].site);
+        int same = p != NULL && is_same(p, structure);
+        if (p == NULL || !list[i].has_offset || (!same && !others_count))
+            continue;
+        ++*all;
+        agreeing += same && list[i].offset % p->bytes == p->displacement;
+    }
+    return (double)agreeing >= AGREEING * (double)*all;
+}
+
 /* Whether the object's blocks are arrays of some structure. */
 static void find_type(struct storing *s, const struct profile_object *object, const struct piece *list,
                       size_t n)
 {
     const struct pointee *best = NULL;
     uint64_t most = 0;
-    size_t all = 0, agreeing = 0;
+    struct pointee assigned = {0};
+    size_t all;
     s->typed = s->table = 0;
     if (object->kind != PROFILE_OBJECT_BLOCK)
         return;
@@ -150,15 +185,12 @@ static void find_type(struct storing *s, const struct profile_object *object, co
             best = p;
         }
     }
-    for (size_t i = 0; i < n && best != NULL; i++) {
-        const struct pointee *p = pointee_of(s, list[i].site);
-        if (p == NULL || !list[i].has_offset)
-            continue;
-        all++;
-        agreeing += is_same(p, best) && list[i].offset % p->bytes == p->displacement;
+    if (best == NULL || !agree(s, best, list, n, 1, &all) || all < LEAST_OFFSETS) {
+        if (find_assigned(s, object->name, &assigned.type, &assigned.bytes) != 0 ||
+            !agree(s, &assigned, list, n, 0, &all))
+            return;
+        best = &assigned;
     }
-    if (all < LEAST_OFFSETS || (double)agreeing < AGREEING * (double)all)
-        return;
     s->typed = 1;
     s->type = best->type;
     s->type_bytes = best->bytes;

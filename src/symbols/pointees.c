@@ -19,9 +19,7 @@ static int is_structure(Dwarf_Die *type)
     return tag == DW_TAG_structure_type || tag == DW_TAG_class_type || tag == DW_TAG_union_type;
 }
 
-/* What a variable, or a function's result, points to. 0: a structure; 1: something else; -1: it is no
- * pointer. */
-static int pointee_of(Dwarf_Die *die, Dwarf_Die *type)
+int symbols_pointees_of(Dwarf_Die *die, Dwarf_Die *type)
 {
     Dwarf_Die pointer;
     if (symbols_members_type(die, &pointer) != 0)
@@ -44,6 +42,29 @@ static int is_in_register(Dwarf_Die *die, Dwarf_Addr address, unsigned number)
             (ops[0].atom == DW_OP_regx && ops[0].number == number));
 }
 
+/* Where a variable is. */
+struct place {
+    int in_frame;
+    unsigned number;      /* of the register */
+    int64_t displacement; /* in_frame: from what DW_OP_fbreg counts from */
+};
+
+static int is_in_frame(Dwarf_Die *die, int64_t displacement)
+{
+    Dwarf_Attribute location;
+    Dwarf_Op *ops;
+    size_t n;
+    return dwarf_attr(die, DW_AT_location, &location) != NULL &&
+           dwarf_getlocation(&location, &ops, &n) == 0 && n == 1 && ops[0].atom == DW_OP_fbreg &&
+           (int64_t)ops[0].number == displacement;
+}
+
+static int is_at(Dwarf_Die *die, Dwarf_Addr address, const struct place *place)
+{
+    return place->in_frame ? is_in_frame(die, place->displacement)
+                           : is_in_register(die, address, place->number);
+}
+
 static int is_same(Dwarf_Die *a, Dwarf_Die *b)
 {
     const char *x = dwarf_diename(a), *y = dwarf_diename(b);
@@ -52,8 +73,8 @@ static int is_same(Dwarf_Die *a, Dwarf_Die *b)
 
 /* Variables of a scope and of the blocks in it. Returns how many point to structures that differ, at most 2;
  * *type: the first of those. */
-static int find_variables(Dwarf_Die *scope, Dwarf_Addr address, unsigned number, int found, Dwarf_Die *type,
-                          unsigned depth)
+static int find_variables(Dwarf_Die *scope, Dwarf_Addr address, const struct place *place, int found,
+                          Dwarf_Die *type, unsigned depth)
 {
     Dwarf_Die die, other;
     if (depth > MOST_DEPTH || dwarf_child(scope, &die) != 0)
@@ -62,7 +83,7 @@ static int find_variables(Dwarf_Die *scope, Dwarf_Addr address, unsigned number,
         switch (dwarf_tag(&die)) {
         case DW_TAG_variable:
         case DW_TAG_formal_parameter:
-            if (!is_in_register(&die, address, number) || pointee_of(&die, &other) != 0)
+            if (!is_at(&die, address, place) || symbols_pointees_of(&die, &other) != 0)
                 break;
             if (found == 0)
                 *type = other;
@@ -70,7 +91,7 @@ static int find_variables(Dwarf_Die *scope, Dwarf_Addr address, unsigned number,
             break;
         case DW_TAG_lexical_block:
             if (dwarf_haspc(&die, address) == 1)
-                found = find_variables(&die, address, number, found, type, depth + 1);
+                found = find_variables(&die, address, place, found, type, depth + 1);
             break;
         default:
             break;
@@ -81,13 +102,39 @@ static int find_variables(Dwarf_Die *scope, Dwarf_Addr address, unsigned number,
 
 int symbols_pointees_register(const struct scopes *s, uint64_t address, unsigned number, Dwarf_Die *type)
 {
+    const struct place place = {.number = number};
     int found = 0;
     for (const struct scope *scope = scopes_find(s, address); scope != NULL && found < 2;
          scope = scopes_outer(s, scope)) {
         Dwarf_Die die = scope->die;
-        found = find_variables(&die, address, number, found, type, 0);
+        found = find_variables(&die, address, &place, found, type, 0);
     }
     return found == 1 ? 0 : -1;
+}
+
+/* What DW_OP_fbreg of a function counts from, relative to rbp: in code with a frame pointer, the canonical
+ * frame address is 16 bytes above. 0, or -1: not known. */
+static int frame_base(Dwarf_Die *function, int64_t *above)
+{
+    Dwarf_Attribute base;
+    Dwarf_Op *ops;
+    size_t n;
+    if (dwarf_attr_integrate(function, DW_AT_frame_base, &base) == NULL ||
+        dwarf_getlocation(&base, &ops, &n) != 0 || n != 1)
+        return -1;
+    *above = ops[0].atom == DW_OP_call_frame_cfa ? 16 : 0;
+    return ops[0].atom == DW_OP_call_frame_cfa || ops[0].atom == DW_OP_reg6 ? 0 : -1;
+}
+
+int symbols_pointees_frame(const struct scopes *s, uint64_t address, int64_t displacement, Dwarf_Die *type)
+{
+    const struct scope *scope = scopes_find(s, address);
+    Dwarf_Die die = scope != NULL ? scope->die : (Dwarf_Die){0};
+    int64_t above;
+    if (scope == NULL || dwarf_tag(&die) != DW_TAG_subprogram || frame_base(&die, &above) != 0)
+        return -1;
+    const struct place place = {.in_frame = 1, .displacement = displacement - above};
+    return find_variables(&die, address, &place, 0, type, 0) == 1 ? 0 : -1;
 }
 
 static int begins_with(const char *text, const char *beginning)
@@ -128,7 +175,7 @@ static int allocated_by(Dwarf_Die *function, Dwarf_Die *type, int *is_table)
     if (name == NULL)
         return -1;
     if (strcmp(name, "allocate") == 0)
-        return pointee_of(function, type);
+        return symbols_pointees_of(function, type);
     int is_unique = begins_with(name, "make_unique<");
     if ((!is_unique && !is_of_rust_storage(function, is_table)) ||
         symbols_members_parameter(function, is_unique ? "_Tp" : "T", type) != 0)

@@ -13,6 +13,11 @@
 /* The structure to which a variable points that is in a register (DWARF's number) at the instruction. 0, or
  * -1: there is no such variable, or two that differ. */
 int symbols_pointees_register(const struct scopes *s, uint64_t address, unsigned number, Dwarf_Die *type);
+/* Likewise, a variable so many bytes from the frame pointer, in a function that has one. */
+int symbols_pointees_frame(const struct scopes *s, uint64_t address, int64_t displacement, Dwarf_Die *type);
+/* What a variable, or a function's result, points to. 0: a structure; 1: something else; -1: it is no
+ * pointer. */
+int symbols_pointees_of(Dwarf_Die *die, Dwarf_Die *type);
 /* What a library allocates at that address: in C++ T of the innermost function `allocate` that returns a T *,
  * or of std::make_unique<T>; in Rust T of Box<T>, of RawVec<T>, which is the storage of Vec<T>, or of
  * RawTable<T>, that of HashMap and HashSet (*is_table). 0: a structure; 1: something else, which has no

@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "symbols/pointees.h"
 #include "symbols/scopes.h"
 
 /* Deeper nesting is corrupt. */
@@ -218,4 +219,10 @@ int symbols_types_find(struct symbols_types *t, uint64_t address, uint64_t offse
     return variable != NULL && symbols_members_type(&variable->die, &type) == 0
                ? symbols_members_find(&type, offset, field)
                : -1;
+}
+
+int symbols_types_pointee(struct symbols_types *t, uint64_t address, Dwarf_Die *type)
+{
+    struct variable *variable = find_variable(t, address);
+    return variable != NULL && symbols_pointees_of(&variable->die, type) == 0 ? 0 : -1;
 }

@@ -21,5 +21,7 @@ void symbols_types_free(struct symbols_types *t); /* NULL is allowed */
  */
 int symbols_types_find(struct symbols_types *t, uint64_t address, uint64_t offset,
                        struct symbols_field *field);
+/* The structure to which the variable at the address points. 0, or -1. */
+int symbols_types_pointee(struct symbols_types *t, uint64_t address, Dwarf_Die *type);
 
 #endif

@@ -232,3 +232,15 @@ def test_damaged(program, cachegram, tmp_path):
         assert hotspots(cachegram, damaged, "--by", "field")[0]["object"] == "shop::shapes"
 
 
+
+
+@pytest.mark.parametrize("level", ["-O0", "-O2"])
+@pytest.mark.parametrize("what, field", [("global", "value"), ("local", "value"), ("header", "")])
+def test_assigned(what, field, level, cachegram, tmp_path):
+    """Blocks are of the structure to which the variable points that they are assigned to."""
+    program, db = tmp_path / "hot_assigned", tmp_path / "p.db"
+    subprocess.run(["gcc", level, "-g", "-o", program, TARGETS / "hot_assigned.c"], check=True)
+    record(cachegram, "full", db, program, what)
+    first = hotspots(cachegram, db, "--by", "function,field")[0]
+    assert first["function"] == "sum_of" and first["object"].startswith("block of main hot_assigned.c:")
+    assert (first["field"], first["field_type"]) == (field, "item" if field else "")

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * assigned.c - the result of an allocation is in rax. Its copies are followed through the next instructions:
+ * to a register that a variable is in (optimized code), to static memory, or to a variable in the frame (code
+ * that is not optimized).
+ *
+ * Example: table = calloc(n, sizeof *table), with `struct row *table` outside of functions, is
+ *     call calloc; test rax,rax; je failed; mov [rip+0x2ee2],rax
+ */
+#include "symbols/assigned.h"
+
+#include <dwarf.h>
+
+#include "symbols/disassemble.h"
+#include "symbols/members.h"
+#include "symbols/pointees.h"
+
+#define RAX 0u
+#define MOST_INSTRUCTIONS 8u
+/* A last member that is an array of so many elements is a placeholder for more. */
+#define PLACEHOLDER 1u
+
+static int has_open_end(Dwarf_Die *type)
+{
+    Dwarf_Die member, last, array, element;
+    Dwarf_Word bytes, size;
+    int found = 0;
+    if (dwarf_child(type, &member) != 0)
+        return 0;
+    do {
+        if (dwarf_tag(&member) == DW_TAG_member) {
+            last = member;
+            found = 1;
+        }
+    } while (dwarf_siblingof(&member, &member) == 0);
+    if (!found || symbols_members_type(&last, &array) != 0 || dwarf_tag(&array) != DW_TAG_array_type)
+        return 0;
+    return dwarf_aggregate_size(&array, &bytes) != 0 || symbols_members_type(&array, &element) != 0 ||
+           dwarf_aggregate_size(&element, &size) != 0 || bytes <= PLACEHOLDER * size;
+}
+
+static int find(struct symbols_files *files, const char *path, uint64_t offset, Dwarf_Die *type)
+{
+    struct disassembler *d = symbols_files_disassembler(files, path);
+    struct symbols_image *image = symbols_files_image(files, path);
+    uint64_t address;
+    /* Right before the call's end: the next instruction may be another function's. */
+    const struct scopes *scopes =
+        d != NULL && image != NULL ? symbols_image_scopes(image, offset - 1, &address) : NULL;
+    if (scopes == NULL)
+        return -1;
+    address++;
+    if (symbols_pointees_register(scopes, address, RAX, type) == 0)
+        return 0;
+    for (unsigned i = 0; i < MOST_INSTRUCTIONS; i++) {
+        struct disassembler_copy copy;
+        unsigned length = disassembler_follow(d, offset, RAX, &copy);
+        if (length == 0)
+            return -1;
+        offset += length;
+        address += length;
+        struct symbols_types *types =
+            copy.to == DISASSEMBLER_STATIC ? symbols_files_types(files, path) : NULL;
+        if (types != NULL)
+            return symbols_types_pointee(types, copy.address, type);
+        if (copy.to == DISASSEMBLER_FRAME)
+            return symbols_pointees_frame(scopes, address, copy.displacement, type);
+        if (copy.to == DISASSEMBLER_REGISTER &&
+            symbols_pointees_register(scopes, address, copy.number, type) == 0)
+            return 0;
+        if (symbols_pointees_register(scopes, address, RAX, type) == 0)
+            return 0;
+    }
+    return -1;
+}
+
+int symbols_assigned(struct symbols_files *files, const char *path, uint64_t end_of_call, Dwarf_Die *type)
+{
+    return find(files, path, end_of_call, type) == 0 && !has_open_end(type) ? 0 : -1;
+}
