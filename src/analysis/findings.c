@@ -17,6 +17,8 @@ static const double sizes[FINDINGS_MOST] = {32 << 10, 1 << 20};
 #define LEAST_RATIO 0.001
 /* Part of the function's misses that one line, or one data object, must have to be named. */
 #define MOST_OF_IT 0.5
+/* Walks over structures fetch lines that are a few lines apart, if each has so many at most. */
+#define FAR_LINES 16
 /* Lines of which less than this part is used are worth a better layout. */
 #define WELL_USED 0.5
 /* Larger caches, each so many times as large as the one before, are tried until less than LEFT of the misses
@@ -206,6 +208,12 @@ static void add_use(const struct analysis_hotspots *h, struct analysis_finding *
     for (size_t i = 0; i < r->nstrides; i++)
         if (r->strides[i].site == first && lines >= ANALYSIS_LEAST_LINES)
             f->stride = r->strides[i].bytes;
+    /* A kernel of several neighbours that goes down a column: small steps, but each line is far from the one
+     * before. */
+    for (size_t i = 0; i < r->nfetch_strides && fabs((double)f->stride) < h->line_bytes; i++)
+        if (r->fetch_strides[i].site == first && lines >= ANALYSIS_LEAST_LINES &&
+            fabs((double)r->fetch_strides[i].bytes) >= FAR_LINES * h->line_bytes)
+            f->stride = r->fetch_strides[i].bytes;
 }
 
 static enum analysis_remedy remedy_of(const struct analysis_finding *f)

@@ -105,6 +105,7 @@ static void free_recorded(struct analysis_recorded *r)
     free(r->list);
     free(r->uses);
     free(r->strides);
+    free(r->fetch_strides);
     free(r->conflicts);
     free(r->paths);
     free(r->site_paths);
@@ -137,6 +138,8 @@ static int load(struct analysis_recorded *r, struct profile *p, struct error *er
         code = profile_line_uses(p, &r->uses, &r->nuses, err);
     if (code == 0)
         code = profile_strides(p, &r->strides, &r->nstrides, err);
+    if (code == 0)
+        code = profile_fetch_strides(p, &r->fetch_strides, &r->nfetch_strides, err);
     if (code == 0)
         code = profile_conflicts(p, &r->conflicts, &r->nconflicts, err);
     return code == 0 ? load_counts(r, p, err) : code;

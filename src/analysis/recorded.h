@@ -54,6 +54,8 @@ struct analysis_recorded {
     size_t nuses;
     struct profile_stride *strides;
     size_t nstrides;
+    struct profile_stride *fetch_strides;
+    size_t nfetch_strides;
     struct profile_conflict *conflicts;
     size_t nconflicts;
     /* With calls. */

@@ -59,6 +59,7 @@ static const char profile_schema[] =
     "CREATE TABLE site_field(site INTEGER, object INTEGER, field INTEGER, lines INTEGER,"
     " PRIMARY KEY(site, object, field)) WITHOUT ROWID;"
     "CREATE TABLE stride(site INTEGER PRIMARY KEY, bytes INTEGER, refs INTEGER, same INTEGER);"
+    "CREATE TABLE fetch_stride(site INTEGER PRIMARY KEY, bytes INTEGER, refs INTEGER, same INTEGER);"
     "CREATE TABLE sharing(site INTEGER, object INTEGER, apart INTEGER, same INTEGER,"
     " PRIMARY KEY(site, object)) WITHOUT ROWID;"
     "CREATE TABLE sharing_field(site INTEGER, object INTEGER, field INTEGER, refs INTEGER,"

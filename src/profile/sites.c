@@ -126,6 +126,13 @@ int profile_add_stride(struct profile *p, const struct profile_stride *stride, s
                            value_int(stride->references), value_int(stride->same));
 }
 
+int profile_add_fetch_stride(struct profile *p, const struct profile_stride *stride, struct error *err)
+{
+    return PROFILE_EXECUTE(p, err, "INSERT INTO fetch_stride(site, bytes, refs, same) VALUES(?, ?, ?, ?)",
+                           value_int(stride->site), value_int((uint64_t)stride->bytes),
+                           value_int(stride->references), value_int(stride->same));
+}
+
 int profile_add_sharing(struct profile *p, const struct profile_sharing *sharing, struct error *err)
 {
     return PROFILE_EXECUTE(p, err, "INSERT INTO sharing(site, object, apart, same) VALUES(?, ?, ?, ?)",
@@ -157,6 +164,16 @@ int profile_strides(struct profile *p, struct profile_stride **strides, size_t *
     static const struct profile_rows rows = {
         .sql = "SELECT site, bytes, refs, same FROM stride ORDER BY site",
         .table = "stride",
+        .size = sizeof **strides,
+    };
+    return profile_read_rows(p, &rows, strides, n, err);
+}
+
+int profile_fetch_strides(struct profile *p, struct profile_stride **strides, size_t *n, struct error *err)
+{
+    static const struct profile_rows rows = {
+        .sql = "SELECT site, bytes, refs, same FROM fetch_stride ORDER BY site",
+        .table = "fetch_stride",
         .size = sizeof **strides,
     };
     return profile_read_rows(p, &rows, strides, n, err);

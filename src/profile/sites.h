@@ -94,6 +94,8 @@ struct profile_stride {
     uint64_t references, same;
 };
 int profile_add_stride(struct profile *p, const struct profile_stride *stride, struct error *err);
+/* Likewise of the addresses by which it touched lines first. */
+int profile_add_fetch_stride(struct profile *p, const struct profile_stride *stride, struct error *err);
 /* References of a site to lines of an object that another thread writes alternately: other bytes (apart), or
  * also the same. Ids; object 0: not known. Estimates, of run.sharing_refs references. */
 struct profile_sharing {
@@ -111,6 +113,7 @@ int profile_add_conflict(struct profile *p, const struct profile_conflict *confl
 /* All of them, by site; free() */
 int profile_line_uses(struct profile *p, struct profile_line_use **uses, size_t *n, struct error *err);
 int profile_strides(struct profile *p, struct profile_stride **strides, size_t *n, struct error *err);
+int profile_fetch_strides(struct profile *p, struct profile_stride **strides, size_t *n, struct error *err);
 int profile_sharings(struct profile *p, struct profile_sharing **sharings, size_t *n, struct error *err);
 int profile_conflicts(struct profile *p, struct profile_conflict **conflicts, size_t *n, struct error *err);
 /* All of them, in no order; free() */

@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/base-name.h"
@@ -90,8 +91,8 @@ static void put_advice(FILE *out, const struct analysis_finding *f)
     if (f->gone_bytes > 0)
         fprintf(out, " A cache of %s would hold the data.", size_format((uint64_t)f->gone_bytes, size));
     if (f->remedy == ANALYSIS_REMEDY_ORDER)
-        fprintf(out, " Each step goes %" PRId64 " bytes further and uses %.0f of the %u bytes of a line: %s.",
-                f->stride, f->used_bytes, f->line_bytes,
+        fprintf(out, " Each step goes %" PRIu64 " bytes %s and uses %.0f of the %u bytes of a line: %s.",
+                (uint64_t)llabs(f->stride), f->stride < 0 ? "back" : "further", f->used_bytes, f->line_bytes,
                 f->stride > -LARGE_STRUCTURE && f->stride < LARGE_STRUCTURE
                     ? "if that is the size of a structure, keep the fields that are used together apart from "
                       "the others; otherwise exchange the loops"

@@ -60,6 +60,7 @@ struct symbols_offset {
 /* The most frequent difference of successive addresses of an instruction. */
 struct symbols_stride {
     uint32_t site; /* number */
+    int fetches;   /* nonzero: of those by which it touched lines first */
     uint32_t all, same;
     int64_t bytes;
 };

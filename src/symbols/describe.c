@@ -182,6 +182,8 @@ static int compare_strides(const void *a, const void *b)
     const struct symbols_stride *x = a, *y = b;
     if (x->site != y->site)
         return x->site < y->site ? -1 : 1;
+    if (x->fetches != y->fetches)
+        return x->fetches - y->fetches;
     return x->all > y->all ? -1 : x->all < y->all;
 }
 
@@ -198,10 +200,10 @@ static int store_strides(struct naming *n)
     for (size_t i = 0; i < nstrides && code == 0; i++) {
         const struct symbols_stride *s = &strides[i];
         uint32_t row = s->site < n->code->nsites ? n->ids[s->site] : 0;
-        int first = i == 0 || strides[i - 1].site != s->site;
+        int first = i == 0 || strides[i - 1].site != s->site || strides[i - 1].fetches != s->fetches;
         if (row != 0 && n->offset[row] != PROFILE_SITE_REST && first && 2 * (uint64_t)s->same > s->all)
-            code = profile_add_stride(n->profile, &(struct profile_stride){row, s->bytes, s->all, s->same},
-                                      n->err);
+            code = (s->fetches ? profile_add_fetch_stride : profile_add_stride)(
+                n->profile, &(struct profile_stride){row, s->bytes, s->all, s->same}, n->err);
     }
     free(strides);
     return code;

@@ -134,6 +134,29 @@ def test_columns_that_fit(level, used, cachegram, tmp_path):
     assert found["used_bytes_per_line"] == (None if used is None else pytest.approx(64 * used, abs=3))
 
 
+def test_kernel_down_columns(cachegram, tmp_path):
+    """The step from one access to the next is small, that from one line to the next is not: the loops are wrong."""
+    (tmp_path / "a.c").write_text(
+        "float in[1024][1024];\nstatic __attribute__((noinline)) float blur(volatile int width)\n{\n    float most = 0;\n"
+        "    for (int x = 0; x < 400; x++)\n        for (int y = 0; y < 1024; y++) {\n            float sum = 0;\n"
+        "            for (int k = 0; k < width; k++)\n                sum += in[y][x + k];\n            most = sum > most ? sum : most;\n"
+        "        }\n    return most;\n}\nint main(void)\n{\n    return blur(5) > 1;\n}\n")
+    subprocess.run(["gcc", "-O1", "-g", "-o", tmp_path / "a", tmp_path / "a.c"], check=True)
+    found = findings(cachegram, OPTIONS["full"], tmp_path / "p.db", [tmp_path / "a"])[0]
+    assert (found["function"], found["line"], found["remedy"], found["stride_bytes"]) == ("blur", 9, "order", 4096)
+    assert b"Each step goes 4096 bytes further" in run([cachegram, "report", tmp_path / "p.db"]).out
+
+
+def test_backwards(cachegram, tmp_path):
+    (tmp_path / "a.c").write_text(
+        "#include <stdlib.h>\nstruct s { double x; char rest[184]; };\nint main(void)\n{\n"
+        "    struct s *all = calloc(100000, sizeof *all);\n    for (int t = 0; t < 20; t++)\n"
+        "        for (int i = 99999; i >= 0; i--)\n            all[i].x += 0.1;\n    return all[7].x < 1;\n}\n")
+    subprocess.run(["gcc", "-O1", "-g", "-o", tmp_path / "a", tmp_path / "a.c"], check=True)
+    assert findings(cachegram, OPTIONS["full"], tmp_path / "p.db", [tmp_path / "a"])[0]["stride_bytes"] == -192
+    assert b"Each step goes 192 bytes back and uses 8 of" in run([cachegram, "report", tmp_path / "p.db"]).out
+
+
 def test_stride_of_a_copy(cachegram, tmp_path):
     """An instruction that reads here and writes there has the stride of one of them, not the distance of both."""
     (tmp_path / "a.c").write_text(

@@ -290,19 +290,29 @@ static int add_lines(struct reducer *r, const struct shape *shape, const struct 
     return 0;
 }
 
+static int add_stride(struct reducer *r, const struct shape_stride *stride, int fetches,
+                      const struct code_process *code)
+{
+    uint32_t site;
+    int known = find_site(r, code, stride->all > 0 ? stride->pc : 0, &site);
+    if (known < 0 || ARRAY_GROW(r->strides, r->nstrides, r->strides_capacity) < 0)
+        return -ENOMEM;
+    if (known)
+        r->strides[r->nstrides++] = (struct symbols_stride){.site = site,
+                                                            .fetches = fetches,
+                                                            .bytes = stride->bytes,
+                                                            .all = stride->all,
+                                                            .same = stride->same};
+    return 0;
+}
+
 /* Likewise strides. */
 static int add_strides(struct reducer *r, const struct shape *shape, const struct code_process *code)
 {
     const struct shape_stride *stride;
-    uint32_t site;
-    for (size_t i = 0; (stride = shape_stride(shape, i)) != NULL; i++) {
-        int known = find_site(r, code, stride->all > 0 ? stride->pc : 0, &site);
-        if (known < 0 || ARRAY_GROW(r->strides, r->nstrides, r->strides_capacity) < 0)
+    for (size_t i = 0; (stride = shape_stride(shape, i)) != NULL; i++)
+        if (add_stride(r, stride, 0, code) < 0 || add_stride(r, shape_fetch_stride(shape, i), 1, code) < 0)
             return -ENOMEM;
-        if (known)
-            r->strides[r->nstrides++] = (struct symbols_stride){
-                .site = site, .bytes = stride->bytes, .all = stride->all, .same = stride->same};
-    }
     return 0;
 }
 

@@ -56,11 +56,16 @@ struct slot {
     uint32_t piece, stay;
 };
 
-struct place {
+/* Successive addresses of an instruction. */
+struct walk {
     struct shape_stride stride;
     uint64_t last;
     uint32_t votes, piece;
-    uint8_t rw; /* the stride is that of references of the kind of the first one */
+};
+
+struct place {
+    struct walk all, fetches; /* those by which it began stays */
+    uint8_t rw;               /* the stride is that of references of the kind of the first one */
 };
 
 /* A touch of the piece. */
@@ -145,39 +150,43 @@ static uint32_t slot_of_number(uint64_t number, uint32_t slots)
 static struct place *find_place(struct shape *s, uint64_t pc)
 {
     uint32_t at = slot_of_number(pc, PLACES);
-    while (s->place_slots[at] != 0 && s->places[s->place_slots[at] - 1].stride.pc != pc)
+    while (s->place_slots[at] != 0 && s->places[s->place_slots[at] - 1].all.stride.pc != pc)
         at = (at + 1) & (PLACES - 1);
     if (s->place_slots[at] == 0) {
         if (pc == 0 || s->nplaces == PLACES / 2)
             return NULL;
-        s->places[s->nplaces].stride.pc = pc;
+        s->places[s->nplaces].all.stride.pc = s->places[s->nplaces].fetches.stride.pc = pc;
         s->place_slots[at] = (uint16_t)++s->nplaces;
     }
     return &s->places[s->place_slots[at] - 1];
 }
 
+static void note_address(struct walk *w, uint32_t piece, uint64_t address)
+{
+    int64_t bytes = (int64_t)(address - w->last);
+    if (w->piece == piece && bytes != 0) { /* 0: read and written, or not moved */
+        w->stride.all++;
+        if (bytes == w->stride.bytes) {
+            w->votes++;
+            w->stride.same++;
+        } else if (w->votes > 0) {
+            w->votes--;
+        } else {
+            w->stride.bytes = bytes;
+            w->votes = w->stride.same = 1;
+        }
+    }
+    w->last = address;
+    w->piece = piece;
+}
+
 /* An instruction may read at one address and write at another. */
 static void note_stride(struct shape *s, struct place *p, uint64_t address, uint8_t rw)
 {
-    if (p->piece == 0)
+    if (p->all.piece == 0)
         p->rw = rw;
-    if (p->rw != rw)
-        return;
-    int64_t bytes = (int64_t)(address - p->last);
-    if (p->piece == s->piece->number && bytes != 0) { /* 0: read and written, or not moved */
-        p->stride.all++;
-        if (bytes == p->stride.bytes) {
-            p->votes++;
-            p->stride.same++;
-        } else if (p->votes > 0) {
-            p->votes--;
-        } else {
-            p->stride.bytes = bytes;
-            p->votes = p->stride.same = 1;
-        }
-    }
-    p->last = address;
-    p->piece = s->piece->number;
+    if (p->rw == rw)
+        note_address(&p->all, s->piece->number, address);
 }
 
 /* Nonzero: its set had it. */
@@ -194,8 +203,8 @@ static int touch_set(struct shape_piece *p, uint64_t line)
     return hit;
 }
 
-/* from: the first byte of the touch. */
-static void use_line(struct shape_piece *p, uint64_t line, uint64_t from, uint64_t used, uint32_t place)
+/* from: the first byte of the touch. Nonzero: a stay begins. */
+static int use_line(struct shape_piece *p, uint64_t line, uint64_t from, uint64_t used, uint32_t place)
 {
     int hit = touch_set(p, line);
     uint32_t at = slot_of_number(line, LINES);
@@ -205,7 +214,8 @@ static void use_line(struct shape_piece *p, uint64_t line, uint64_t from, uint64
     if (!hit && slot->piece == p->number &&
         (p->nstays <= COLLECT_SHAPE_LINES || p->ntouches - p->stays[slot->stay].touch <= COLLECT_SHAPE_LINES))
         p->found[p->nfound++] = (struct conflict){line, place};
-    if (slot->piece != p->number || p->nstays - p->stays[slot->stay].last > COLLECT_SHAPE_LINES) {
+    int begins = slot->piece != p->number || p->nstays - p->stays[slot->stay].last > COLLECT_SHAPE_LINES;
+    if (begins) {
         *slot = (struct slot){p->number, p->nstays};
         p->stays[p->nstays++] =
             (struct stay){.line = line, .place = place, .from = (uint32_t)from, .first = p->ntouches};
@@ -214,6 +224,7 @@ static void use_line(struct shape_piece *p, uint64_t line, uint64_t from, uint64
     stay->used |= used;
     stay->last = p->nstays;
     stay->touch = p->ntouches++;
+    return begins;
 }
 
 /* Bits of the parts from byte `from` to byte `last` of a line. */
@@ -239,8 +250,9 @@ static int take(void *ctx, const struct trace_batch *batch)
         note_stride(s, p, address, batch->rw[i]);
         uint64_t line = address >> s->line_shift, end = last >> s->line_shift;
         uint64_t from = address & (line_bytes - 1), to = last & (line_bytes - 1);
-        use_line(s->piece, line, from, parts(s, from, end == line ? to : line_bytes - 1),
-                 (uint32_t)(p - s->places));
+        if (use_line(s->piece, line, from, parts(s, from, end == line ? to : line_bytes - 1),
+                     (uint32_t)(p - s->places)))
+            note_address(&p->fetches, s->piece->number, address);
         if (end == line + 1)
             use_line(s->piece, end, 0, parts(s, 0, to), (uint32_t)(p - s->places));
     }
@@ -325,7 +337,7 @@ int shape_buffer(struct shape *s, const struct wire_desc *desc, const uint64_t *
                                    n < COLLECT_SHAPE_WORDS ? n : COLLECT_SHAPE_WORDS, take, s, &instructions);
     for (uint32_t i = 0; i < p->nstays; i++) {
         const struct stay *l = &p->stays[i];
-        uint64_t pc = s->places[l->place].stride.pc, offset;
+        uint64_t pc = s->places[l->place].all.stride.pc, offset;
         uint32_t object = object_of(objects, l->line, pc);
         struct shape_lines *u = count_use(s, pc, object, i);
         if (u != NULL && object != 0 &&
@@ -336,7 +348,7 @@ int shape_buffer(struct shape *s, const struct wire_desc *desc, const uint64_t *
     s->ahead = random_below(&s->random, UINT64_C(2) * s->every * (p->nreferences + 1));
     s->every += s->every < COLLECT_SHAPE_EVERY ? COLLECT_SHAPE_MORE : 0;
     for (uint32_t i = 0; i < p->nfound; i++) {
-        uint64_t pc = s->places[p->found[i].place].stride.pc;
+        uint64_t pc = s->places[p->found[i].place].all.stride.pc;
         count_conflict(s, pc, object_of(objects, p->found[i].line, pc));
     }
     return status == -ECANCELED ? 0 : status;
@@ -357,5 +369,10 @@ const struct shape_conflicts *shape_conflicts(const struct shape *s, size_t *n, 
 
 const struct shape_stride *shape_stride(const struct shape *s, size_t i)
 {
-    return i < s->nplaces ? &s->places[i].stride : NULL;
+    return i < s->nplaces ? &s->places[i].all.stride : NULL;
+}
+
+const struct shape_stride *shape_fetch_stride(const struct shape *s, size_t i)
+{
+    return i < s->nplaces ? &s->places[i].fetches.stride : NULL;
 }

@@ -63,5 +63,7 @@ const struct shape_lines *shape_lines(const struct shape *s, size_t *n);
 const struct shape_conflicts *shape_conflicts(const struct shape *s, size_t *n, uint64_t *of);
 /* Number i. NULL: there are not so many. */
 const struct shape_stride *shape_stride(const struct shape *s, size_t i);
+/* Likewise of those addresses by which it touched lines first. */
+const struct shape_stride *shape_fetch_stride(const struct shape *s, size_t i);
 
 #endif
