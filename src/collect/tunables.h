@@ -120,9 +120,9 @@
 #define COLLECT_SHAPE_FIRST_WORDS UINT64_C(32768)
 /* Of bursts, which are few, so many times as much: 2 ns for each of their references. */
 #define COLLECT_SHAPE_BURSTS 4u
-/* A line that was not touched for so many touches is taken to have left the small cache, and one that comes
- * so late in a piece not to have been there before: a walk down a column of as many rows as the cache has
- * lines may make 16 references for each. */
+/* A line of which so many touches have used no further bytes is taken to be used no further, and one that
+ * comes so late in a piece not to have been in the small cache before: a walk down a column of as many rows
+ * as that has lines may make 16 references for each. */
 #define COLLECT_SHAPE_IDLE 8192u
 #define COLLECT_SHAPE_WARM 4096u
 /* Lines of the small cache by which the use of lines is defined: a cache of 32 KB. */

@@ -10,10 +10,10 @@
  * are counted for the instruction that began it, which is the one that would fetch the line, if the piece
  * shows the whole stay. It does not show the beginning of those that begin with it, when any line that is
  * used is a new one: only stays count before which so many others or COLLECT_SHAPE_WARM touches lie. Nor does
- * it show the end of a stay unless so many others began since its last touch, or COLLECT_SHAPE_IDLE touches
- * were made. Example: of a column walk over 480 rows, each line stays for the eight columns that it has. Of
- * the addresses by which an instruction began stays in an object, a sample is kept: they show which field it
- * is.
+ * it show the end of a stay unless so many others began since its last touch; but if COLLECT_SHAPE_IDLE
+ * touches used no further bytes of the line, it has probably shown all that are used. Example: of a column
+ * walk over 480 rows, each line stays for the eight columns that it has. Of the addresses by which an
+ * instruction began stays in an object, a sample is kept: they show which field it is.
  *
  * Conflicts: each line is also looked up in 64 sets of 8 lines (LRU), empty at the start of the piece. A line
  * that is not there, though it was touched in the piece and at most COLLECT_SHAPE_LINES different lines can
@@ -49,6 +49,7 @@ struct stay {
     uint32_t last;       /* number of stays at its last touch */
     uint32_t first;      /* number of its first touch */
     uint32_t touch;      /* and of its last one */
+    uint32_t grown;      /* and of the last one that used further parts */
     uint32_t from;       /* first byte of its first touch */
 };
 
@@ -221,6 +222,8 @@ static int use_line(struct shape_piece *p, uint64_t line, uint64_t from, uint64_
             (struct stay){.line = line, .place = place, .from = (uint32_t)from, .first = p->ntouches};
     }
     struct stay *stay = &p->stays[slot->stay];
+    if ((used & ~stay->used) != 0)
+        stay->grown = p->ntouches;
     stay->used |= used;
     stay->last = p->nstays;
     stay->touch = p->ntouches++;
@@ -290,7 +293,7 @@ static struct shape_lines *count_use(struct shape *s, uint64_t pc, uint32_t obje
     u->lines++;
     int warm = number > COLLECT_SHAPE_LINES || stay->first >= COLLECT_SHAPE_WARM;
     int ended =
-        p->nstays - stay->last > COLLECT_SHAPE_LINES || p->ntouches - stay->touch > COLLECT_SHAPE_IDLE;
+        p->nstays - stay->last > COLLECT_SHAPE_LINES || p->ntouches - stay->grown > COLLECT_SHAPE_IDLE;
     if (warm && ended) {
         u->whole++;
         u->bytes += (uint64_t)__builtin_popcountll(stay->used) << s->part_shift;
