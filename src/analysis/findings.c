@@ -203,7 +203,7 @@ static void add_use(const struct analysis_hotspots *h, struct analysis_finding *
             first = use->site;
         }
     }
-    if (whole >= ANALYSIS_LEAST_LINES)
+    if (whole >= ANALYSIS_LEAST_WHOLE)
         f->used_bytes = bytes / whole;
     for (size_t i = 0; i < r->nstrides; i++)
         if (r->strides[i].site == first && lines >= ANALYSIS_LEAST_LINES)

@@ -60,7 +60,7 @@ int analysis_lines_read(struct profile *p, struct analysis_hotspots *h, const st
         if (sums[i].lines >= ANALYSIS_LEAST_LINES && r->nstrides > 0)
             stride = bsearch(&sums[i].most_site, r->strides, r->nstrides, sizeof *r->strides, compare);
         h->rows[i].used_share =
-            sums[i].whole >= ANALYSIS_LEAST_LINES ? sums[i].bytes / (sums[i].whole * h->line_bytes) : NAN;
+            sums[i].whole >= ANALYSIS_LEAST_WHOLE ? sums[i].bytes / (sums[i].whole * h->line_bytes) : NAN;
         h->rows[i].stride = stride ? stride->bytes : 0;
         h->rows[i].conflicts = sums[i].conflicts / looked_at;
     }
