@@ -27,8 +27,8 @@ struct disassembler_copy {
     int64_t displacement; /* of memory from the frame pointer, rbp */
 };
 /* The instruction at an offset of the file: what it does with a register (64 bits; DWARF's number). Its
- * length; 0 if the register does not have the same value afterwards, or if the instruction behind it is not
- * the next one where the value is not 0. */
+ * length; 0 if the register does not have the same value afterwards, or if another instruction than the
+ * following one is executed next where the value is not 0. */
 unsigned disassembler_follow(const struct disassembler *d, uint64_t offset, unsigned number,
                              struct disassembler_copy *copy);
 /* The address of an offset of the file, as its program headers and objdump have it. */
