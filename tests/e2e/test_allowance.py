@@ -102,7 +102,8 @@ def test_all_are_counted_after_that(cachegram, built, record, name, argv):
     with sqlite3.connect(db) as con:
         agent, cpu = (con.execute("select sum(value) from counter where name = ?", (each,)).fetchone()[0]
                       for each in ("count_agent_ns", "count_cpu_ns"))
-        assert agent < cpu  # it was real time, in which the thread may wait for a processor
+        assert 0 < agent < cpu  # it was real time, in which the thread may wait for a processor
+        assert float(keys["counted_cpu_seconds"]) == pytest.approx(cpu * 1e-9, rel=1e-4)  # with the agent's work
         placed, timed = con.execute("select sum(start_refs is not null and gap_ns is null),"
                                     " sum(gap_ns is not null) from burst where id > 0").fetchone()
     if name == "threads":  # fifty of 0.6 million references each: how many have a burst is chance

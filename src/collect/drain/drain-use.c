@@ -24,7 +24,7 @@ void drain_add_counting(const struct drain *d, const struct wire_counters *count
     double ns = (double)(count->count_cpu_ns - count->count_agent_ns),
            native_ns = counting_native_ns(ns, (double)count->count_blocks, (double)count->count_turns);
     sum->native_ns += native_ns;
-    sum->added_ns += ns - native_ns;
+    sum->added_ns += (double)count->count_cpu_ns - native_ns;
 }
 
 struct drain_counting drain_counting(const struct drain *d)

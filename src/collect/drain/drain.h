@@ -92,8 +92,8 @@ uint64_t drain_agent_ns(const struct drain *d);
 /* CPU time that bursts and counting cost the target, as measured by the agents. */
 uint64_t drain_burst_cpu_ns(const struct drain *d);
 /* While every reference is counted (WIRE_MODE_COUNT), of what was counted so far: the CPU time it would have
- * taken natively, estimated (counting.h), and by how much longer it took. The latter is not part of
- * drain_burst_cpu_ns. */
+ * taken natively, estimated (counting.h), and by how much longer it took, the agent's work included, such as
+ * the translation of code. The latter is not part of drain_burst_cpu_ns. */
 struct drain_counting {
     double native_ns, added_ns;
 };
