@@ -53,8 +53,11 @@
 #define LN_2 0.693147180559945
 /* Standard deviations of chance that a difference between neighbours must exceed. */
 #define LIKELY 3
-/* Distances of single bursts from the mean are up to so many times their median. */
+/* Distances of single bursts from the mean are up to so many times their median, or this. Regular code has
+ * the same data in all of its bursts; a difference of chance must be possible, and a larger one another
+ * phase. */
 #define DATA_NOISE_TIMES 2
+#define DATA_NOISE_LEAST (THRESHOLD / 5)
 /* Phases whose distances differ by less fit equally well. */
 #define AS_WELL 0.2
 
@@ -145,13 +148,20 @@ static void join(struct centre *c, const struct phases_window *w)
     c->data_weight[w->kind] += w->weight;
 }
 
+/* A phase of which no data of the window's kind are known fits by its code alone: one whose data are known to
+ * fit about as well comes first. */
 static size_t nearest(const struct work *work, const struct phases_window *w, double *least)
 {
     size_t best = 0;
+    double least_order = INFINITY;
     *least = INFINITY;
     for (size_t c = 0; c < work->ncentres; c++) {
-        double d = work->centres[c].weight > 0 ? distance(work, w, &work->centres[c]) : INFINITY;
-        if (d < *least) {
+        const struct centre *centre = &work->centres[c];
+        double d = centre->weight > 0 ? distance(work, w, centre) : INFINITY;
+        int unknown = w->kind != PHASES_NO_DATA && !(centre->data_weight[w->kind] > 0);
+        double order = d + (unknown ? AS_WELL : 0);
+        if (order < least_order) {
+            least_order = order;
             *least = d;
             best = c;
         }
@@ -208,7 +218,7 @@ static int find_noise(struct work *work)
                         sqrt(1 / fmax(1, w->bursts) + 1 / fmax(1, work->w[k].bursts));
     }
     qsort(seen, n, sizeof *seen, array_compare_doubles);
-    work->noise[PHASES_SAMPLED] = n > 0 ? DATA_NOISE_TIMES * seen[n / 2] : 0;
+    work->noise[PHASES_SAMPLED] = n > 0 ? fmax(DATA_NOISE_TIMES * seen[n / 2], DATA_NOISE_LEAST) : 0;
     free(seen);
     return 0;
 }
@@ -344,20 +354,32 @@ static void assign_without_data(struct work *work)
     }
 }
 
-/* The best share of phase a in window w, if the rest is of phase b; -1 if it is not a mixture of them. */
+/* The distance of a window's data from those of a mixture of two phases with so much of `a`. */
+static double mixed_data_distance(const struct work *work, const struct phases_window *w,
+                                  const struct centre *a, const struct centre *b, double share)
+{
+    double mixed[PHASES_DATA];
+    if (w->kind == PHASES_NO_DATA || !(a->data_weight[w->kind] > 0) || !(b->data_weight[w->kind] > 0))
+        return 0;
+    memcpy(mixed, a->data[w->kind], sizeof mixed);
+    add_to_mean(mixed, b->data[w->kind], PHASES_DATA, share, 1 - share);
+    return in_quadrature(data_distance(w->data, mixed), window_noise(work, w));
+}
+
+/* The best share of phase a in window w, if the rest is of phase b; -1 if it is not a mixture of them. The
+ * few bursts of a window may all be in one of the two, whatever the window's code is. */
 static double mixture(const struct work *work, const struct phases_window *w, size_t a, size_t b)
 {
-    double least = THRESHOLD, first = -1, last = -1;
+    const struct centre *one = &work->centres[a], *other = &work->centres[b];
+    double least = THRESHOLD, first = -1, last = -1, of_bursts = INFINITY;
+    for (int step = 0; step <= MIX_STEPS; step++)
+        of_bursts = fmin(of_bursts, mixed_data_distance(work, w, one, other, (double)step / MIX_STEPS));
     for (int step = 0; step <= MIX_STEPS; step++) {
-        double share = (double)step / MIX_STEPS;
-        struct centre mixed = work->centres[a];
-        const struct centre *other = &work->centres[b];
-        add_to_mean(mixed.code, other->code, PHASES_CODE, share, 1 - share);
-        if (w->kind != PHASES_NO_DATA && other->data_weight[w->kind] > 0)
-            add_to_mean(mixed.data[w->kind], other->data[w->kind], PHASES_DATA, share, 1 - share);
-        else
-            memset(mixed.data_weight, 0, sizeof mixed.data_weight);
-        double d = distance(work, w, &mixed);
+        double share = (double)step / MIX_STEPS, mixed[PHASES_CODE];
+        memcpy(mixed, one->code, sizeof mixed);
+        add_to_mean(mixed, other->code, PHASES_CODE, share, 1 - share);
+        double d = code_distance(w->code, w->samples, mixed, one->samples) +
+                   (w->kind == PHASES_SAMPLED ? of_bursts : mixed_data_distance(work, w, one, other, share));
         if (d < least)
             first = share;
         if (d <= least) {

@@ -165,6 +165,69 @@ static void test_data_of_bursts(void **state)
     free(w);
 }
 
+/* Regular code: all bursts of a phase have the same data, so there is no noise. */
+static void test_data_without_noise(void **state)
+{
+    (void)state;
+    enum { WINDOWS = 60 };
+    struct phases_window *w = calloc(WINDOWS, sizeof *w);
+    for (unsigned i = 0; i < WINDOWS; i++) {
+        w[i] = window(1, 2, 0.5, i < 30 ? 0.3 : 0.1);
+        w[i].samples = 16;
+        w[i].kind = i % 3 == 0 ? PHASES_SAMPLED : PHASES_NO_DATA;
+        w[i].bursts = 1;
+    }
+    assert_int_equal(phases_find(w, WINDOWS), 2);
+    for (unsigned i = 0; i < WINDOWS; i++)
+        if (i < 28 || i > 30)
+            assert_int_equal(w[i].phase, 1 + (i >= 30));
+    free(w);
+}
+
+/* A window between two phases whose bursts were all in the same one of them. */
+static void test_transition_with_few_bursts(void **state)
+{
+    (void)state;
+    enum { WINDOWS = 41, TRANSITION = 20 };
+    for (unsigned late = 0; late < 2; late++) {
+        struct phases_window *w = calloc(WINDOWS, sizeof *w);
+        for (unsigned i = 0; i < WINDOWS; i++) {
+            unsigned place = i < TRANSITION ? 1 : 2;
+            w[i] = window(place, place, 0, place == 1 ? 0.1 : 0.5);
+            if (i == TRANSITION)
+                w[i] = window(1, 2, 0.5, late ? 0.5 : 0.1);
+            w[i].samples = 16;
+            w[i].kind = PHASES_SAMPLED;
+            w[i].bursts = 1;
+        }
+        assert_int_equal(phases_find(w, WINDOWS), 2);
+        for (unsigned i = 0; i < WINDOWS; i++)
+            if (i != TRANSITION)
+                assert_int_equal(w[i].phase, 1 + (i > TRANSITION));
+        free(w);
+    }
+}
+
+/* The same code, first in full mode; the data of bursts say nothing about exact windows. */
+static void test_exact_before_bursts(void **state)
+{
+    (void)state;
+    enum { WINDOWS = 60, EXACT = 10, FIRST = 30 };
+    struct phases_window *w = calloc(WINDOWS, sizeof *w);
+    for (unsigned i = 0; i < WINDOWS; i++) {
+        w[i] = window(1, 1, 0, i < EXACT ? 0.1 + 0.001 * i : i < FIRST ? 0.12 : 0.5);
+        if (i < EXACT)
+            continue;
+        w[i].samples = 16;
+        w[i].kind = PHASES_SAMPLED;
+        w[i].bursts = 1;
+    }
+    assert_int_equal(phases_find(w, WINDOWS), 2);
+    for (unsigned i = 0; i < WINDOWS; i++)
+        assert_int_equal(w[i].phase, 1 + (i >= FIRST));
+    free(w);
+}
+
 /* --- estimates of windows --- */
 
 static void test_shrink(void **state)
@@ -347,6 +410,9 @@ int main(void)
         cmocka_unit_test(test_without_code),
         cmocka_unit_test(test_noise),
         cmocka_unit_test(test_data_of_bursts),
+        cmocka_unit_test(test_data_without_noise),
+        cmocka_unit_test(test_exact_before_bursts),
+        cmocka_unit_test(test_transition_with_few_bursts),
         cmocka_unit_test(test_ticks),
         cmocka_unit_test(test_joined),
         cmocka_unit_test(test_store_while_running),
