@@ -201,6 +201,10 @@ static int sum_phases(struct work *w, size_t phases, struct error *err)
                                           : w->of_phase + w->windows.list[i].phase * t->nsizes,
                  t->windows[i].refs);
     }
+    /* The exact windows of a phase do not speak for its bursts. */
+    for (size_t i = 0; sums && i < phases * t->nsizes; i++)
+        if (sums[i / t->nsizes].bursts > 0 && isnan(w->of_phase[i]))
+            of_phase.known[i] = 0;
     for (uint32_t phase = 1; sums && phase <= phases; phase++) { /* those without a phase come last */
         uint32_t from = phase < phases ? phase : 0;
         if (sums[from].windows == 0)
@@ -389,8 +393,10 @@ static void fill_column(const struct analysis_timeline *t, double from_ns, doubl
         exact += x->exact ? refs : 0;
         all += refs;
     }
-    for (size_t k = 0; k < t->nsizes; k++)
-        grid->miss_ratio[column * t->nsizes + k] = mean_of(mean, column * t->nsizes + k);
+    for (size_t k = 0; k < t->nsizes; k++) { /* unknown if most of it is */
+        size_t at = column * t->nsizes + k;
+        grid->miss_ratio[at] = mean->known[at] >= all / 2 ? mean_of(mean, at) : NAN;
+    }
     for (uint32_t phase = 0; phase < phases; phase++)
         if (of_phase[phase] > most) {
             most = of_phase[phase];

@@ -151,10 +151,11 @@ static int load_timeline(const char *file, const struct curve_point *points,
     return status;
 }
 
-/* Gives parts of the run without an estimate the mean of all others. Returns their number. */
+/* Gives parts of the run without an estimate the mean of all others. Returns their number, at the size where
+ * that is largest. */
 static size_t fill_unknown(struct analysis_grid *grid)
 {
-    size_t unknown = 0;
+    size_t most = 0;
     for (size_t k = 0; k < grid->nsizes; k++) {
         double sum = 0, known = 0;
         for (size_t c = 0; c < grid->columns; c++)
@@ -162,12 +163,13 @@ static size_t fill_unknown(struct analysis_grid *grid)
                 sum += grid->miss_ratio[c * grid->nsizes + k];
                 known++;
             }
-        unknown = grid->columns - (size_t)known;
+        if (grid->columns - (size_t)known > most)
+            most = grid->columns - (size_t)known;
         for (size_t c = 0; c < grid->columns && known > 0; c++)
             if (isnan(grid->miss_ratio[c * grid->nsizes + k]))
                 grid->miss_ratio[c * grid->nsizes + k] = sum / known;
     }
-    return unknown;
+    return most;
 }
 
 /* Compares both in as many parts as the one with fewer windows has: neither is divided more finely than its

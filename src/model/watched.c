@@ -404,17 +404,21 @@ int curve_watched_far(const struct curve_burst *bursts, size_t nbursts, const do
     return 0;
 }
 
-/* The share of survivors of smaller depth that misses, of the bursts of a group (UINT32_MAX: of all), or -1.
- */
-static double far_of_group(struct work *w, const uint32_t *group, uint32_t which, double lines)
+/* The share of survivors of smaller depth that misses, of the bursts of a group (UINT32_MAX: of all). NaN:
+ * too much depends on unobserved outcomes; -1: there are too few watched lines. */
+static double far_of_group(struct work *w, const uint32_t *group, uint32_t which, size_t i, double lines)
 {
     for (size_t b = 0; b < w->nbursts; b++)
         w->times[b] = which == UINT32_MAX || group[b] == which;
     struct estimate e = estimate_far(w, lines);
-    return e.followed >= WATCHED_MIN ? e.far * (e.all_censored ? 0.5 : 1) : -1;
+    struct point_estimate point = estimate_point(w, i, lines, 0);
+    if (e.followed < WATCHED_MIN)
+        return -1;
+    return point.undecided ? NAN : e.far * (e.all_censored ? 0.5 : 1);
 }
 
-/* That share of all bursts, from a miss ratio of theirs that was found without watched lines. */
+/* That share of all bursts, from a miss ratio of theirs that was found without watched lines; NaN: there is
+ * none. */
 static double far_without_watches(const struct work *w, const struct curve_point *points, size_t i)
 {
     double total = 0, certain = 0, shallow = 0;
@@ -423,8 +427,9 @@ static double far_without_watches(const struct work *w, const struct curve_point
         certain += w->inside[i * w->nbursts + b] + w->deep[i * w->nbursts + b];
         shallow += w->shallow[i * w->nbursts + b];
     }
-    double ratio = isnan(points[i].miss_ratio) ? (points[i].low + points[i].high) / 2 : points[i].miss_ratio;
-    return shallow > 0 ? fmin(1, fmax(0, (ratio * total - certain) / shallow)) : 0;
+    if (isnan(points[i].miss_ratio))
+        return NAN;
+    return shallow > 0 ? fmin(1, fmax(0, (points[i].miss_ratio * total - certain) / shallow)) : 0;
 }
 
 /* Point i of all bursts; fallback: the share for groups with too few watched lines. */
@@ -440,11 +445,12 @@ static void estimate_each(struct work *w, const uint32_t *group, size_t i, size_
             size_t at = i * w->nbursts + b;
             if (group[b] != which)
                 continue;
-            if (far < 0 && (far = far_of_group(w, group, which, lines)) < 0)
+            if (far < 0 && (far = far_of_group(w, group, which, i, lines)) < 0)
                 far = fallback;
-            miss_ratio[b * n + i] =
-                w->total[b] > 0 ? fmin(1, (w->inside[at] + w->deep[at] + w->shallow[at] * far) / w->total[b])
-                                : NAN;
+            double of_far = w->shallow[at] > 0 ? w->shallow[at] * far : 0;
+            miss_ratio[b * n + i] = w->total[b] > 0 && !isnan(of_far)
+                                        ? fmin(1, (w->inside[at] + w->deep[at] + of_far) / w->total[b])
+                                        : NAN;
         }
     }
 }
@@ -464,16 +470,18 @@ int curve_watched_each(const struct curve_burst *bursts, const uint32_t *group, 
     if (code == 0) {
         memcpy(all, points, n * sizeof *all);
         add_bursts(w, bursts, line_bytes, points, n);
-        code = followed ? watched_distances(bursts, nbursts, w->followed, err)
-                        : curve_bursts(bursts, nbursts, line_bytes, seed, all, n, err);
+        code = curve_bursts(bursts, nbursts, line_bytes, seed, all, n, err);
     }
+    if (code == 0 && followed)
+        code = watched_distances(bursts, nbursts, w->followed, err);
     if (code == 0 && followed)
         w->nseen = watched_list(bursts, nbursts, w->followed, w->seen);
     for (size_t i = 0; i < n && code == 0; i++) {
-        double lines = model_lines(&points[i], line_bytes);
-        double fallback =
-            followed ? far_of_group(w, group, UINT32_MAX, lines) : far_without_watches(w, all, i);
-        estimate_each(w, group, i, n, lines, fallback < 0 ? 0.5 : fallback, miss_ratio);
+        double lines = model_lines(&points[i], line_bytes),
+               fallback = far_of_group(w, group, UINT32_MAX, i, lines);
+        if (fallback < 0)
+            fallback = far_without_watches(w, all, i);
+        estimate_each(w, group, i, n, lines, fallback, miss_ratio);
     }
     work_free(w);
     free(all);

@@ -43,7 +43,8 @@ int curve_watched_far(const struct curve_burst *bursts, size_t nbursts, const do
 /*
  * Miss ratio of each burst's references by itself (LRU): miss_ratio[burst * n + point]; NaN for a burst
  * without references or weight. What becomes of its survivors comes from the watched lines of all bursts of
- * its group, or of all bursts if those are too few.
+ * its group, or of all bursts if those are too few. NaN also where curve_watched of these has none: too much
+ * depends on outcomes that were not observed.
  */
 int curve_watched_each(const struct curve_burst *bursts, const uint32_t *group, size_t nbursts,
                        unsigned line_bytes, uint64_t seed, const struct curve_point *points, size_t n,

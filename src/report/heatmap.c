@@ -85,8 +85,20 @@ static void put_row(FILE *out, const struct analysis_grid *grid, size_t size, co
     fputs(style->color ? "\033[0m\n" : "\n", out);
 }
 
-static void put_legend(FILE *out, const char *const *shades, const struct report_style *style)
+/* Whether something is drawn as not known. */
+static int has_unknown(const struct analysis_grid *grid)
 {
+    for (size_t i = 0; i < grid->columns * grid->nsizes; i++)
+        if (isnan(grid->miss_ratio[i]))
+            return 1;
+    return 0;
+}
+
+static void put_legend(FILE *out, const struct analysis_grid *grid, const char *const *shades,
+                       const struct report_style *style)
+{
+    if (has_unknown(grid))
+        fprintf(out, "%*s?: not enough samples\n", (int)MARGIN, "");
     fprintf(out, "%*s", (int)MARGIN, "");
     if (style->color) {
         fputs(style->width < LEGEND_COLUMNS ? "0.05% " : "0.05% or less ", out);
@@ -143,5 +155,5 @@ void report_heatmap(FILE *out, const struct analysis_timeline *t, const struct a
         put_row(out, grid, k, shades, style);
     }
     put_axis(out, grid, utf8);
-    put_legend(out, shades, style);
+    put_legend(out, grid, shades, style);
 }

@@ -185,17 +185,26 @@ static void put_phase_table(FILE *out, const struct analysis_timeline *t, const 
                 all > 0 ? 100 - 100 * seen / all : 0);
 }
 
-/* Phases of which nothing is known. */
+static int is_without_burst(const struct analysis_timeline *t, size_t phase)
+{
+    return t->nsizes > 0 && t->phases[phase].bursts == 0 && isnan(t->of_phase[phase * t->nsizes]);
+}
+
+/* Phases of which nothing is known, and what a dash in the table of the others means. */
 static void put_unknown(FILE *out, const struct analysis_timeline *t)
 {
-    size_t unknown = 0, k = 0;
+    size_t unknown = 0, k = 0, few = 0;
+    for (size_t i = 0; i < t->nphases * t->nsizes; i++)
+        few += isnan(t->of_phase[i]) && t->phases[i / t->nsizes].bursts > 0;
+    if (few > 0)
+        fputs("\n-: not enough samples\n", out);
     for (size_t i = 0; i < t->nphases; i++)
-        unknown += t->nsizes > 0 && isnan(t->of_phase[i * t->nsizes]);
+        unknown += is_without_burst(t, i) != 0;
     if (unknown == 0)
         return;
     fputs(unknown > 1 ? "\nPhases " : "\nPhase ", out);
     for (size_t i = 0; i < t->nphases; i++) {
-        if (!isnan(t->of_phase[i * t->nsizes]))
+        if (!is_without_burst(t, i))
             continue;
         fputs(k == 0 ? "" : k + 1 < unknown ? ", " : " and ", out);
         k++;

@@ -178,8 +178,9 @@ static void print_times(FILE *out, const struct report_verify *v)
     putc('\n', out);
     if (v->unknown_parts > 0)
         fprintf(out,
-                "\nThe phases of %zu of these parts have no burst: the mean of the other parts is taken for "
-                "them.\n",
+                "\nOf %zu of these parts there are not enough samples, at some size: the mean of the other "
+                "parts is "
+                "taken for them.\n",
                 v->unknown_parts);
 }
 

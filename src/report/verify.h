@@ -23,7 +23,7 @@ struct report_verify {
     } * times;
     size_t ntimes;        /* 0: not known */
     size_t parts;         /* of the run, that were compared */
-    size_t unknown_parts; /* of them without a burst in their phase: taken as the mean of the others */
+    size_t unknown_parts; /* of them without an estimate at some size: taken as the mean of the others */
 };
 
 /* Summary over all points; errors are estimate - exact, as ratios. */

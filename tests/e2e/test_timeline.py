@@ -282,6 +282,22 @@ def test_sampled(cachegram, built, record):
     assert sum(int(w["bursts"]) for w in windows) == bursts
 
 
+def test_unknown_sizes(cachegram, built, record):
+    """Without watched lines, large sizes are beyond the bursts' reach: `phases` and `timeline` know no more than `mrc`."""
+    result, db = record(["--gap-us", "8000", "--seed", "5", "--watch", "none"], [built / "phases", 60])
+    assert result.status == 0, result.err
+    known = {}
+    for row in table(cachegram, "phases", db, "--sizes", "4K,64K,1M,64M"):
+        if row["phase"] and row["bursts"] != "0":
+            known.setdefault(row["phase"], []).append(bool(row["miss_ratio"]))
+    assert any(not all(sizes) for sizes in known.values()) and all(sizes[0] for sizes in known.values())
+    for w in windows_of(table(cachegram, "timeline", db, "--sizes", "4K,64K,1M,64M")):
+        assert w["phase"] not in known or [r is not None for r in w["ratios"].values()] == known[w["phase"]]
+    assert not table(cachegram, "mrc", db, "--sizes", "64M")[0]["miss_ratio"]
+    text = call(cachegram, "timeline", db).stdout
+    assert "\n        ?: not enough samples\n" in text and "\n-: not enough samples\n" in text
+
+
 def test_phase_without_burst(cachegram, built, full, record):
     """Nothing is known of such a phase, and all outputs say so."""
     result, db = record(["--gap-us", "60000", "--seed", "5", "--allowance", "0"], [built / "phases", 60])
@@ -303,7 +319,7 @@ def test_phase_without_burst(cachegram, built, full, record):
     assert failed.returncode == 1 and "holds no bursts of phase 7" in failed.stderr
     compared = json.loads(call(cachegram, "verify", "--format", "json", db, full).stdout)
     assert compared["unknown_parts"] > 0 and compared["cdf_error"] > 0
-    assert "of these parts have no burst" in call(cachegram, "verify", db, full).stdout
+    assert "of these parts there are not enough samples" in call(cachegram, "verify", db, full).stdout
 
 
 def test_after_full_mode(cachegram, built, record):

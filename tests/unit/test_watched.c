@@ -843,6 +843,41 @@ static void measured_growth(void **state)
 
 /* Two of ten bursts are of other code. Their lines are observed for so many references, with that outcome;
  * those of the others for ten. */
+/* Single bursts of two groups: a cyclic scan of 20 lines; all lines of the second group were lost at once. */
+static void each_burst_by_its_group(void **state)
+{
+    (void)state;
+    enum { BURSTS = 10, LINES = 20, TOUCHES = 400 };
+    struct curve_burst *b = calloc(BURSTS, sizeof *b);
+    static struct curve_watch watch[BURSTS][LINES];
+    const struct curve_point points[] = {at_lines(10), at_lines(64)};
+    double ratio[BURSTS][2];
+    uint64_t line[TOUCHES];
+    uint32_t group[BURSTS];
+    for (size_t i = 0; i < TOUCHES; i++)
+        line[i] = i % LINES;
+    for (size_t i = 0; i < BURSTS; i++) {
+        make_burst(&b[i], line, TOUCHES, watch[i]);
+        group[i] = i >= BURSTS / 2;
+        b[i].start_refs = 1e6 * (double)i;
+        b[i].watches = watch[i];
+        b[i].nwatches = LINES;
+        for (size_t k = 0; k < LINES; k++) {
+            watch[i][k].outcome = group[i] ? CURVE_CENSORED : CURVE_REUSED;
+            watch[i][k].refs = group[i] ? 1 : LINES - 1 - watch[i][k].age;
+        }
+    }
+    assert_int_equal(curve_watched_each(b, group, BURSTS, LINE, 1, points, 2, ratio[0], NULL), 0);
+    for (size_t i = 0; i < BURSTS; i++) {
+        near(ratio[i][0], 1, 1e-9);
+        if (group[i])
+            assert_true(isnan(ratio[i][1]));
+        else
+            near(ratio[i][1], 0, 1e-9);
+    }
+    free(b);
+}
+
 static struct curve_point with_other_code(double refs, enum curve_outcome outcome)
 {
     static struct curve_burst b[10];
@@ -938,6 +973,7 @@ int main(void)
         cmocka_unit_test(places_without_rates),
         cmocka_unit_test(measured_growth),
         cmocka_unit_test(few_bursts_at_risk),
+        cmocka_unit_test(each_burst_by_its_group),
         cmocka_unit_test(refuses_nonsense),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
