@@ -96,7 +96,7 @@ static int weigh_phase(struct profile *p, struct analysis_sample *s, struct anal
                        struct error *err)
 {
     struct analysis_curve curve = s->curve;
-    int code = loaded_phase(p, weights->phase, &s->loaded, &curve, err);
+    int code = loaded_phase(p, weights->phase, &s->loaded, &curve, &weights->phase_exact, err);
     weights->phase_bursts = code > 0 ? (size_t)code : 0;
     return code < 0 ? code : 0;
 }
@@ -116,6 +116,7 @@ int analysis_burst_weights(struct profile *p, struct analysis_sample *s, struct 
     weights->list = NULL;
     weights->missed = NULL;
     weights->n = weights->nmissed = 0;
+    weights->phase_exact = 0;
     weights->exact = l->parts > 0;
     weights->exact_left = s->exact_left;
     weights->far = (struct curve_far){NAN, 0, 1};

@@ -35,6 +35,7 @@ struct analysis_weights {
     size_t nmissed;
     struct curve_far far; /* at the given size; of the phase, or of the run if it has too few watched lines */
     size_t phase_bursts;  /* bursts of the phase */
+    uint64_t phase_exact; /* references of its part that was recorded completely */
     /* The run begins with a part that was recorded completely: its counts are of burst 0, and weigh 1. The
      * other weights are relative to that. */
     int exact;

@@ -64,9 +64,10 @@ int loaded_weigh(struct profile *p, struct loaded *l, uint32_t tid, const struct
 double positive_number(struct profile *p, const char *key);
 /* Sum of the weights of the first n bursts. */
 double loaded_weight(const struct loaded *l, size_t n);
-/* Leaves weights only to the bursts of a phase. Their number, or a negative code. */
+/* Leaves weights only to the bursts of a phase, and finds the references of its exact windows. The number of
+ * bursts, or a negative code with err. */
 int loaded_phase(struct profile *p, uint32_t phase, struct loaded *l, struct analysis_curve *curve,
-                 struct error *err);
+                 uint64_t *exact_references, struct error *err);
 /* Number of processes; 0: not known. */
 size_t loaded_processes(struct profile *p);
 /* Says why there are no bursts. -ENODATA. */

@@ -429,18 +429,27 @@ int loaded_weigh(struct profile *p, struct loaded *l, uint32_t tid, const struct
 /* Other bursts than the phase's get no weight, but keep their place between watched lines. Returns the number
  * of the phase's bursts, or a negative code. */
 int loaded_phase(struct profile *p, uint32_t phase, struct loaded *l, struct analysis_curve *curve,
-                 struct error *err)
+                 uint64_t *exact_references, struct error *err)
 {
     struct analysis_windows windows;
-    size_t next = 0;
+    size_t next = 0, watch = 0;
     int bursts = 0, code = analysis_windows_load(p, curve->profile, &windows, err);
+    if (code == 0)
+        code = analysis_windows_phase(&windows, curve->profile, phase, exact_references, err);
     curve->references = 0;
+    curve->watches = curve->unwatched = curve->censored = 0;
     for (size_t i = 0; i < l->nlist && code == 0; i++) {
         if (l->list[i].references == 0)
             continue;
+        while (watch < l->nwatched && l->watched[watch].burst < l->list[i].id)
+            watch++;
+        size_t first = watch;
+        watch += l->bursts[next].nwatches;
         size_t at = analysis_windows_find(&windows, &l->list[i]);
         if (at < windows.n && windows.list[at].phase == phase) {
             curve->references += l->list[i].references;
+            curve->watches += watch - first;
+            note_watches(l, first, watch, curve);
             bursts++;
         } else {
             l->bursts[next].weight = 0;

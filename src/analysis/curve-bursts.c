@@ -159,7 +159,8 @@ static int model_phase(struct profile *p, const struct analysis_question *questi
 {
     struct analysis_curve exact = *curve;
     double sampled = 0;
-    int bursts = loaded_phase(p, question->phase, l, curve, err);
+    uint64_t ignored;
+    int bursts = loaded_phase(p, question->phase, l, curve, &ignored, err);
     if (bursts < 0)
         return bursts;
     if (!(exact.points = calloc(curve->n + 1, sizeof *exact.points)))

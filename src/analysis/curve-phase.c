@@ -12,25 +12,20 @@ int analysis_curve_phase_exact(struct profile *p, uint32_t phase, struct analysi
     struct analysis_windows windows;
     struct hist *h = calloc(2, sizeof *h);
     uint64_t cold = 0;
-    uint32_t phases = 0;
     int code = analysis_windows_load(p, curve->profile, &windows, err), sampled = 0;
     if (code == 0 && !h)
         code = error_set(err, -ENOMEM, "out of memory computing the curve");
-    curve->references = 0;
+    if (code == 0)
+        code = analysis_windows_phase(&windows, curve->profile, phase, &curve->references, err);
     for (size_t i = 0; i < windows.n && code == 0; i++) {
         const struct profile_time_window *w = &windows.list[i];
-        phases = w->phase > phases ? w->phase : phases;
         sampled |= w->phase == phase && !w->exact;
         if (!w->exact || w->phase != phase || (code = profile_time_window_stack(p, w->id, &h[1], err)) != 0)
             continue;
         hist_merge(&h[0], &h[1]);
         cold += w->cold;
-        curve->references += w->references;
     }
-    if (code == 0 && phase > phases)
-        code = error_set(err, -EINVAL, "the profile '%s' has no phase %u; it has %u of them", curve->profile,
-                         phase, phases);
-    else if (code == 0 && curve->references == 0)
+    if (code == 0 && curve->references == 0)
         code = error_set(err, -ENODATA, "the profile '%s' holds no %s of phase %u", curve->profile,
                          sampled ? "bursts" : "references", phase);
     if (code == 0)

@@ -104,8 +104,8 @@ static int compute(struct profile *p, struct reading *r, struct error *err)
         h->far = w->far.share;
         if (h->phase && w->phase_bursts == 0)
             return error_set(err, -ENODATA, "the profile '%s' holds no bursts of phase %u%s", h->profile,
-                             h->phase, w->exact ? WHOLE_RUN_ONLY : "");
-        h->part_left_out = h->phase && w->exact;
+                             h->phase, w->phase_exact ? WHOLE_RUN_ONLY : "");
+        h->part_left_out = w->phase_exact > 0;
         hotspots_find_scale(r);
     }
     if (code == 0)

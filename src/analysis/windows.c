@@ -44,6 +44,22 @@ int analysis_windows_load(struct profile *p, const char *name, struct analysis_w
     return 0;
 }
 
+int analysis_windows_phase(const struct analysis_windows *w, const char *name, uint32_t phase,
+                           uint64_t *exact_references, struct error *err)
+{
+    uint32_t phases = 0;
+    *exact_references = 0;
+    for (size_t i = 0; i < w->n; i++) {
+        const struct profile_time_window *x = &w->list[i];
+        phases = x->phase > phases ? x->phase : phases;
+        *exact_references += x->exact && x->phase == phase ? x->references : 0;
+    }
+    if (phase > phases)
+        return error_set(err, -EINVAL, "the profile '%s' has no phase %u; it has %u of them", name, phase,
+                         phases);
+    return 0;
+}
+
 void analysis_windows_clear(struct analysis_windows *w)
 {
     free(w->list);

@@ -18,6 +18,9 @@ struct analysis_windows {
 /* 0, or negative with err; the caller clears it in any case. -ENODATA: the profile `name` has none. */
 int analysis_windows_load(struct profile *p, const char *name, struct analysis_windows *w, struct error *err);
 void analysis_windows_clear(struct analysis_windows *w);
+/* References of the phase's exact windows; or -EINVAL with err: there is no such phase. */
+int analysis_windows_phase(const struct analysis_windows *w, const char *name, uint32_t phase,
+                           uint64_t *exact_references, struct error *err);
 /* The sampled window that a burst began in; w->n if there is none. */
 size_t analysis_windows_find(const struct analysis_windows *w, const struct profile_burst *burst);
 

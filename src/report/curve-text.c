@@ -23,6 +23,14 @@ static void put_selection(FILE *out, const struct analysis_curve *curve)
     fprintf(out, ": %" PRIu64 " of %" PRIu64 " recorded ones\n\n", curve->selected, curve->references);
 }
 
+static int some_without_interval(const struct analysis_curve *curve)
+{
+    for (size_t i = 0; i < curve->n && !curve->full; i++)
+        if (isnan(curve->points[i].low))
+            return 1;
+    return 0;
+}
+
 void report_curve_text(FILE *out, const struct analysis_curve *curve, const struct report_style *style)
 {
     int banded = 0, unknown = 0;
@@ -81,7 +89,7 @@ void report_curve_text(FILE *out, const struct analysis_curve *curve, const stru
         putc('\n', out);
     }
     if (curve->function || curve->object) {
-        if (!curve->full)
+        if (some_without_interval(curve))
             fputs("\nWithout an interval: too few misses were seen for one.\n", out);
     } else if (unknown && curve->lines_rate < 1)
         fputs("\nNot enough samples: caches of these sizes hold fewer than eight lines of the sample.\n",

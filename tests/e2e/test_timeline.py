@@ -273,6 +273,12 @@ def test_sampled(cachegram, built, record):
     for name, at_4k, at_64k in (("A", 0.75, 0), ("B", 1, 1), ("C", 1, 0), ("D", 1, 1)):
         assert abs(float(of_phase[phases[name]][4 * KB]) - at_4k) < 0.05
         assert abs(float(of_phase[phases[name]][64 * KB]) - at_64k) < 0.2  # by watched lines
+    # Watched lines are counted by phase, and a phase that does not exist is not one without bursts.
+    watched = [json.loads(call(cachegram, "mrc", db, "--format", "json", *phase).stdout)["watched"]
+               for phase in [()] + [("--phase", n) for n in of_phase if n]]
+    assert all(watched) and sum(watched[1:]) <= watched[0]
+    for command in ("mrc", "hotspots"):
+        assert "has no phase 99; it has" in call(cachegram, command, "--phase", 99, db).stderr
     # A window's bursts are those that began in it.
     with sqlite3.connect(f"file:{db}?mode=ro", uri=True) as con:
         bursts, = con.execute("select count(*) from burst").fetchone()
