@@ -25,7 +25,10 @@ struct analysis_change analysis_change_of(const struct curve_point *before, cons
 
 static const char *name_of(const struct analysis_hotspot *row)
 {
-    return row->object ? row->object->name : row->outer ? row->outer->function : "";
+    return row->object  ? row->object->name
+           : row->rest  ? "[rest]" /* of the module, as in collapsed stacks */
+           : row->outer ? row->outer->function
+                        : "";
 }
 
 static const char *module_of(const struct analysis_hotspot *row)

@@ -57,6 +57,12 @@ def check_phases(b, files):
                 [(r[f"phase_{side}"], share(r, side), ratio(r[side], 3)) for r in of(size, side == "before", side == "after")]
 
 
+def test_names_of_functions(two):
+    """As in `hotspots`, where the functions that are not stored separately are '[rest of FILE]'."""
+    listed = {"[rest]" if row["function"].startswith("[rest of ") else row["function"] for db in two for row in csv_of("hotspots", "--limit", "0", db)}
+    assert {row["function"] for row in csv_of("diff", "--by", "function", *two)} == listed and "[rest]" in listed
+
+
 def test_page(two, chromium, tmp_path):
     out = tmp_path / "diff.html"
     result = command("diff", "--format", "html", "-o", out, *two)
