@@ -63,6 +63,16 @@ int hotspots_add_missed(struct reading *r, struct error *err)
     return code < 0 ? error_set(err, code, "out of memory for the hotspots") : 0;
 }
 
+/* Whether rows are known to make such misses. Not if no burst is selected: then the rows whose first touches
+ * the part with every reference has make them. */
+static int has_shares(const struct reading *r)
+{
+    double sum = 0;
+    for (size_t i = 0; i < r->h->n; i++)
+        sum += r->far[i].share;
+    return sum > 0;
+}
+
 int hotspots_far_find(struct reading *r, struct error *err)
 {
     double samples;
@@ -82,7 +92,8 @@ int hotspots_far_find(struct reading *r, struct error *err)
         code = far_shares_find(r->far_shares, r->h->far, r->far, &samples);
     if (code < 0)
         return error_set(err, code, "out of memory for the hotspots");
-    shares_set_far(r->shares, r->far, samples);
+    if (has_shares(r))
+        shares_set_far(r->shares, r->far, samples);
     if (!(r->spread = shares_new(r->h->n, 0, 0, 0)))
         return error_set(err, -ENOMEM, "out of memory for the hotspots");
     r->again = 1;

@@ -7,6 +7,7 @@ import csv
 import io
 import json
 import math
+import pathlib
 import re
 import shutil
 import sqlite3
@@ -205,6 +206,20 @@ def test_csv_columns(profiles, cachegram):
     manual = (ROOT / "man" / "cachegram-hotspots.1.in").read_text()
     assert f"CSVcolumns:{names.removesuffix(',call_path,call_share')}." in listed
     assert f".Ql {names.removesuffix(',call_path,call_share')} ." in manual
+
+
+def test_process_without_bursts(built, cachegram, tmp_path):
+    """Of a process that was over before the first burst, the misses of all rows together are all of its misses."""
+    db = tmp_path / "shell.db"
+    command = ["sh", "-c", f"sh -c 'echo {'$((1+1)) ' * 200}'; exec {built['hot_matrix']} 60"]
+    assert run([cachegram, "record", "--allowance", "100ms", "-o", db, "--", *command]).status == 0
+    shell = pathlib.Path("/bin/sh").resolve().name
+    for by in ("function", "object"):
+        rows = hotspots(cachegram, db, "--size", "32K", "--by", by, "--comm", shell)
+        assert sum(float(row["miss_share"]) for row in rows) == pytest.approx(1, abs=1e-6)
+        assert sum(float(row["refs_share"]) for row in rows) == pytest.approx(1, abs=1e-6)
+    rows = hotspots(cachegram, db, "--size", "32K")
+    assert rows[0]["function"] == "by_columns" and any(row["module"].endswith(shell) for row in rows)
 
 
 def test_filters_and_order(profiles, cachegram):
