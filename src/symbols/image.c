@@ -316,10 +316,12 @@ static void find_line(const struct unit *unit, Dwarf_Addr address, struct symbol
     }
 }
 
-static const char *name_of(struct symbols_image *image, Dwarf_Die *die)
+/* *simple: it is the name in the source code, without the scopes around it. */
+static const char *name_of(struct symbols_image *image, Dwarf_Die *die, int *simple)
 {
     Dwarf_Attribute attribute;
     const char *name = NULL;
+    *simple = 0;
     if (dwarf_attr_integrate(die, DW_AT_linkage_name, &attribute) != NULL ||
         dwarf_attr_integrate(die, DW_AT_MIPS_linkage_name, &attribute) != NULL)
         name = dwarf_formstring(&attribute);
@@ -327,6 +329,7 @@ static const char *name_of(struct symbols_image *image, Dwarf_Die *die)
         return keep(image, symbols_demangle(name));
     if (dwarf_attr_integrate(die, DW_AT_name, &attribute) != NULL)
         name = dwarf_formstring(&attribute);
+    *simple = name != NULL;
     return name;
 }
 
@@ -346,7 +349,8 @@ static void find_call(const struct unit *unit, Dwarf_Die *die, struct symbols_fr
         frame->column = (uint32_t)column;
 }
 
-static unsigned debug_frames(struct symbols_image *image, Dwarf_Addr address,
+/* *simple: of the last frame, see name_of. */
+static unsigned debug_frames(struct symbols_image *image, Dwarf_Addr address, int *simple,
                              struct symbols_frame frames[SYMBOLS_MOST_FRAMES])
 {
     struct unit *unit = find_unit(image, address);
@@ -359,7 +363,7 @@ static unsigned debug_frames(struct symbols_image *image, Dwarf_Addr address,
          scope != NULL && n < SYMBOLS_MOST_FRAMES;) {
         Dwarf_Die die = scope->die;
         const struct scope *outer = scopes_outer(unit->scopes, scope);
-        place.function = name_of(image, &die);
+        place.function = name_of(image, &die, simple);
         if (place.function == NULL && outer != NULL)
             place.function = "(inlined)";
         if (place.function == NULL)
@@ -402,18 +406,34 @@ static const char *vdso_symbol(Elf *elf, uint64_t address)
     return best;
 }
 
+static struct symbol *find_symbol(struct symbols_image *image, uint64_t address)
+{
+    find_symbols(image);
+    size_t end = ARRAY_UP_TO(image->symbols, image->nsymbols, low, address);
+    return end > 0 && address < image->symbols[end - 1].high ? &image->symbols[end - 1] : NULL;
+}
+
+static const char *shown_name(struct symbols_image *image, struct symbol *symbol)
+{
+    if (symbol->shown == NULL)
+        symbol->shown = keep(image, symbols_demangle(symbol->name));
+    return symbol->shown;
+}
+
 static const char *symbol_of(struct symbols_image *image, uint64_t address)
 {
     if (image->module == NULL)
         return vdso_symbol(image->elf, address);
-    find_symbols(image);
-    size_t end = ARRAY_UP_TO(image->symbols, image->nsymbols, low, address);
-    if (end == 0 || address >= image->symbols[end - 1].high)
-        return NULL;
-    struct symbol *symbol = &image->symbols[end - 1];
-    if (symbol->shown == NULL)
-        symbol->shown = keep(image, symbols_demangle(symbol->name));
-    return symbol->shown;
+    struct symbol *symbol = find_symbol(image, address);
+    return symbol != NULL ? shown_name(image, symbol) : NULL;
+}
+
+/* Debug information has no linkage name of a lambda, nor of members of a local class or a template of one.
+ * All lambdas are "operator()" there. NULL: there is no such symbol. */
+static const char *linkage_name(struct symbols_image *image, uint64_t address)
+{
+    struct symbol *symbol = image->module != NULL ? find_symbol(image, address) : NULL;
+    return symbol != NULL && strncmp(symbol->name, "_Z", 2) == 0 ? shown_name(image, symbol) : NULL;
 }
 
 /*
@@ -454,9 +474,15 @@ unsigned symbols_image_frames(struct symbols_image *image, uint64_t offset, int 
     if (address_of(elf, offset, &address) != 0)
         return 0;
     address += image->bias;
-    unsigned n = lines && image->nunits > 0 ? debug_frames(image, address - image->debug_bias, frames) : 0;
-    if (n > 0 && frames[n - 1].function != NULL)
+    int simple = 0;
+    unsigned n =
+        lines && image->nunits > 0 ? debug_frames(image, address - image->debug_bias, &simple, frames) : 0;
+    if (n > 0 && frames[n - 1].function != NULL) {
+        const char *full = simple ? linkage_name(image, address) : NULL;
+        if (full != NULL)
+            frames[n - 1].function = full;
         return n;
+    }
     if (n == 0)
         frames[n++] = (struct symbols_frame){0};
     struct symbols_frame *outer = &frames[n - 1];

@@ -208,6 +208,18 @@ def test_csv_columns(profiles, cachegram):
     assert f".Ql {names.removesuffix(',call_path,call_share')} ." in manual
 
 
+def test_lambdas(cachegram, tmp_path):
+    """Each is a function of its own, with the name of its symbol: debug information calls all of them 'operator()'."""
+    db = tmp_path / "lambdas.db"
+    program = build_target(TARGETS / "hot_lambdas.cpp", tmp_path)
+    assert run([cachegram, "record", *FULL, "-o", db, "--", program]).status == 0
+    found = {row["function"]: float(row["miss_ratio"]) for row in hotspots(cachegram, db, "--size", "32K") if "operator()" in row["function"]}
+    all_of_it, few = (f"main::{{lambda(std::vector<long, std::allocator<long> > const&)#{n}}}::operator()" for n in (1, 2))
+    assert set(found) == {all_of_it, few} and found[all_of_it] > 0.99 and found[few] < 0.01
+    annotated = run([cachegram, "annotate", "--size", "32K", db, all_of_it]).out.decode()
+    assert re.search(r"100\.000%.* sum \+= from\[i\];", annotated) and "* (long)k" not in annotated
+
+
 def test_process_without_bursts(built, cachegram, tmp_path):
     """Of a process that was over before the first burst, the misses of all rows together are all of its misses."""
     db = tmp_path / "shell.db"
