@@ -228,6 +228,17 @@ static int add_target(struct analysis_annotation *a, const struct target *target
     return code;
 }
 
+/* Whether a row before has a function of the same name and file: then its target had this one, too. */
+static int is_added(const struct analysis_hotspots *functions, size_t row)
+{
+    const struct analysis_hotspot *rows = functions->rows;
+    for (size_t i = 0; i < row && rows[row].source; i++)
+        if (rows[i].source && rows[i].image == rows[row].image &&
+            strcmp(rows[i].outer->function, rows[row].outer->function) == 0)
+            return 1;
+    return 0;
+}
+
 static int add_worst(struct analysis_annotation *a)
 {
     unsigned n = 0;
@@ -236,7 +247,7 @@ static int add_worst(struct analysis_annotation *a)
         const struct analysis_hotspot *row = &a->functions.rows[i];
         if (row->shares.misses_share < LEAST_SHARE)
             break;
-        if (row->rest || !row->outer || !*row->outer->function)
+        if (row->rest || !row->outer || !*row->outer->function || is_added(&a->functions, i))
             continue;
         const struct target target = {.function = row->outer->function,
                                       .exact = 1,

@@ -51,7 +51,8 @@ static int is_same_name(const struct analysis_hotspot *a, const struct analysis_
     if (!a->object != !b->object || (a->object && a->object->kind != b->object->kind))
         return 0;
     if (!loosely)
-        return strcmp(name_of(a), name_of(b)) == 0;
+        return strcmp(name_of(a), name_of(b)) == 0 &&
+               (!a->source || !b->source || strcmp(base_name(a->source), base_name(b->source)) == 0);
     size_t n = length_without_line(name_of(a));
     return a->object && a->object->kind == PROFILE_OBJECT_BLOCK && n == length_without_line(name_of(b)) &&
            strncmp(name_of(a), name_of(b), n) == 0;
@@ -157,15 +158,15 @@ int analysis_function_changes(const struct analysis_hotspots *before, const stru
         from = misses_of(before, most[0], &row->shares);
         to = misses_of(after, most[1], pairs[i] < after->n ? &after->rows[pairs[i]].shares : NULL);
         changes->rows[changes->n++] = (struct analysis_function_change){
-            name_of(row), module_of(row), row->object, analysis_change_of(&from, &to)};
+            name_of(row), row->source, module_of(row), row->object, analysis_change_of(&from, &to)};
     }
     for (size_t k = 0; k < after->n; k++)
         if (!paired[k]) {
             from = misses_of(before, most[0], NULL);
             to = misses_of(after, most[1], &after->rows[k].shares);
-            changes->rows[changes->n++] =
-                (struct analysis_function_change){name_of(&after->rows[k]), module_of(&after->rows[k]),
-                                                  after->rows[k].object, analysis_change_of(&from, &to)};
+            changes->rows[changes->n++] = (struct analysis_function_change){
+                name_of(&after->rows[k]), after->rows[k].source, module_of(&after->rows[k]),
+                after->rows[k].object, analysis_change_of(&from, &to)};
         }
     free(pairs);
     free(paired);

@@ -25,6 +25,7 @@ struct analysis_change analysis_change_of(const struct curve_point *before, cons
 /* Misses of a function, or of a data object, per 1000 references of the whole program. */
 struct analysis_function_change {
     const char *function;                /* "": the module's code has no names; of an object: its name */
+    const char *source;                  /* its file, if the module has others of that name; NULL */
     const char *module;                  /* path; "": unknown */
     const struct profile_object *object; /* NULL: of a function, or not known */
     struct analysis_change misses;

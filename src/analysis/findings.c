@@ -30,7 +30,7 @@ static const double sizes[FINDINGS_MOST] = {32 << 10, 1 << 20};
 static int is_of(const struct analysis_hotspot *row, const struct analysis_finding *f)
 {
     return !row->rest && row->outer && strcmp(row->outer->function, f->function) == 0 &&
-           strcmp(row->image->path, f->module) == 0;
+           strcmp(row->image->path, f->module) == 0 && (!row->source || strcmp(row->source, f->source) == 0);
 }
 
 static void copy(char *to, size_t size, const char *from)
@@ -45,13 +45,15 @@ static int find_function(const struct analysis_hotspots *h, struct analysis_find
     if (!row || row->rest || !row->outer || !*row->outer->function || !row->shares.enough ||
         row->shares.share_low < LEAST_SHARE || !(h->total.miss_ratio >= LEAST_RATIO) ||
         !(h->total.ratio_low > 0) || strlen(row->outer->function) >= sizeof f->function ||
-        strlen(row->image->path) >= sizeof f->module)
+        strlen(row->image->path) >= sizeof f->module ||
+        (row->source && strlen(row->source) >= sizeof f->source))
         return 0;
     f->share = row->shares.misses_share;
     f->low = row->shares.share_low;
     f->high = row->shares.share_high;
     copy(f->function, sizeof f->function, row->outer->function);
     copy(f->module, sizeof f->module, row->image->path);
+    copy(f->source, sizeof f->source, row->source ? row->source : "");
     return 1;
 }
 

@@ -28,7 +28,8 @@ struct analysis_finding {
     double share, low, high; /* of all misses, with 95% interval */
     double miss_ratio;       /* of the program */
     char function[512], module[512];
-    char file[512]; /* the user's (analysis_own_frame); "": not known, or the misses are in many lines */
+    char source[512]; /* the function's file, if the module has others of that name; else "" */
+    char file[512];   /* the user's (analysis_own_frame); "": not known, or the misses are in many lines */
     uint32_t line;
     /* The function with the call by which most of these misses were reached; "": not known, or there are
      * several. caller_share: the part of them. */

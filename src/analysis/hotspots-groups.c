@@ -19,6 +19,7 @@ static uint32_t id_of(const struct profile_object *object)
 struct keyed {
     const struct profile_image *image;
     const struct profile_frame *frame, *outer;
+    const char *source; /* as of a row */
     uint64_t offset, id;
     enum analysis_by by;
 };
@@ -26,6 +27,11 @@ struct keyed {
 static int compare_ids(uint64_t a, uint64_t b)
 {
     return a < b ? -1 : a > b;
+}
+
+static const char *function_of(const struct keyed *k)
+{
+    return k->outer ? k->outer->function : "";
 }
 
 static int compare(const void *a, const void *b)
@@ -36,13 +42,132 @@ static int compare(const void *a, const void *b)
     if (order == 0 && x->by != ANALYSIS_BY_MODULE && x->by != ANALYSIS_BY_NOTHING)
         order = x_rest - y_rest;
     if (order == 0 && x->by == ANALYSIS_BY_FUNCTION)
-        order = strcmp(x->outer ? x->outer->function : "", y->outer ? y->outer->function : "");
+        order = strcmp(function_of(x), function_of(y));
+    if (order == 0 && x->by == ANALYSIS_BY_FUNCTION)
+        order = strcmp(x->source ? x->source : "", y->source ? y->source : "");
     if (order == 0 && x->by == ANALYSIS_BY_LINE)
         order = compare_ids(x->frame ? x->frame->id : 0, y->frame ? y->frame->id : 0);
     if (order == 0 && x->by == ANALYSIS_BY_INSN)
         order = compare_ids(x->offset, y->offset);
     return order;
 }
+
+/* --- functions of one name --- */
+
+/* Where the code of a function, or of several with its name, is that comes from one source file. */
+struct range {
+    const char *source;
+    uint64_t low, high; /* offsets in the image */
+    size_t into;        /* range that it is a part of; itself if it is not */
+};
+
+/* More files than a function has of its own: then no functions are told apart. */
+#define MOST_RANGES 16u
+
+static int compare_places(const void *a, const void *b)
+{
+    const struct keyed *x = a, *y = b;
+    int order = compare_ids(x->image->id, y->image->id);
+    return order ? order : compare_ids(x->offset, y->offset);
+}
+
+/* Whether there is code between two offsets; all[n] is sorted by place. */
+static int has_site(const struct keyed *all, size_t n, const struct profile_image *image, uint64_t after,
+                    uint64_t before)
+{
+    const struct keyed key = {.image = image, .offset = after};
+    size_t low = 0, high = n;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (compare_places(&all[middle], &key) <= 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < n && all[low].image == image && all[low].offset < before;
+}
+
+/* The ranges of sites[n] of one name; 0: they are of one function, or nothing is known. */
+static size_t find_ranges(const struct keyed *sites, size_t n, struct range ranges[MOST_RANGES])
+{
+    size_t found = 0;
+    for (size_t i = 0; i < n; i++) {
+        const struct keyed *k = &sites[i];
+        size_t at = 0;
+        if (k->offset == PROFILE_SITE_REST || !k->outer || !*k->outer->function || !*k->outer->file)
+            return 0;
+        while (at < found && strcmp(ranges[at].source, k->outer->file) != 0)
+            at++;
+        if (at == MOST_RANGES)
+            return 0;
+        if (at == found)
+            ranges[found++] = (struct range){k->outer->file, k->offset, k->offset, at};
+        ranges[at].low = k->offset < ranges[at].low ? k->offset : ranges[at].low;
+        ranges[at].high = k->offset > ranges[at].high ? k->offset : ranges[at].high;
+    }
+    return found > 1 ? found : 0;
+}
+
+/* Whether `a`, which begins first, is of the same function as `b`: nothing else is between them. The ranges
+ * between them, if any, have been compared with both. */
+static int is_one_function(const struct range *a, const struct range *b, const struct profile_image *image,
+                           const struct keyed *all, size_t nall)
+{
+    return b->low <= a->high || !has_site(all, nall, image, a->high, b->low);
+}
+
+/*
+ * Files can have static functions of the same name, with others between them. The code of one function with
+ * lines of several files, such as a generated parser's, is in one place.
+ *
+ * Example: sites of `walk` in a.c at 100 to 120 and in b.c at 300 to 310, and a site of `main` at 200, are of
+ * two functions. Those of `parse` in gram.c at 400 and 900, and in gram.y at 500 to 800, are of one.
+ */
+static void tell_apart(struct keyed *sites, size_t n, const struct keyed *all, size_t nall)
+{
+    struct range ranges[MOST_RANGES];
+    size_t found = find_ranges(sites, n, ranges), left = found;
+    for (int again = found > 0; again;) {
+        again = 0;
+        for (size_t a = 0; a < found; a++)
+            for (size_t b = 0; b < found; b++)
+                if (a != b && ranges[a].into == a && ranges[b].into == b && ranges[a].low <= ranges[b].low &&
+                    is_one_function(&ranges[a], &ranges[b], sites->image, all, nall)) {
+                    ranges[a].high = ranges[b].high > ranges[a].high ? ranges[b].high : ranges[a].high;
+                    ranges[b].into = a;
+                    left--;
+                    again = 1;
+                }
+    }
+    for (size_t i = 0; i < n && left > 1; i++) {
+        size_t at = 0;
+        while (strcmp(ranges[at].source, sites[i].outer->file) != 0)
+            at++;
+        while (ranges[at].into != at)
+            at = ranges[at].into;
+        sites[i].source = ranges[at].source;
+    }
+}
+
+/* sites[n] are sorted by `compare`. 0 or -ENOMEM. */
+static int tell_all_apart(struct keyed *sites, size_t n)
+{
+    struct keyed *all = calloc(n + 1, sizeof *all);
+    if (!all)
+        return -ENOMEM;
+    memcpy(all, sites, n * sizeof *all);
+    qsort(all, n, sizeof *all, compare_places);
+    for (size_t i = 0, end = 0; i < n; i = end) {
+        for (end = i + 1; end < n && compare(&sites[i], &sites[end]) == 0;)
+            end++;
+        tell_apart(&sites[i], end - i, all, n);
+    }
+    free(all);
+    qsort(sites, n, sizeof *sites, compare);
+    return 0;
+}
+
+/* --- rows --- */
 
 static struct analysis_hotspot row_of(const struct keyed *k)
 {
@@ -54,6 +179,7 @@ static struct analysis_hotspot row_of(const struct keyed *k)
         row.offset = k->offset;
     if (k->by != ANALYSIS_BY_MODULE)
         row.outer = k->outer;
+    row.source = k->source;
     if (k->by == ANALYSIS_BY_LINE || k->by == ANALYSIS_BY_INSN)
         row.frame = k->frame;
     return row;
@@ -88,6 +214,11 @@ int analysis_groups_make(struct analysis_hotspots *h, const struct profile_site 
     }
     if (n > 0)
         qsort(keyed, n, sizeof *keyed, compare);
+    if (n > 0 && h->by == ANALYSIS_BY_FUNCTION && tell_all_apart(keyed, n) < 0) {
+        free(keyed);
+        free(rows);
+        return error_set(err, -ENOMEM, "out of memory for the hotspots");
+    }
     for (size_t i = 0; i < n; i++) {
         if (i == 0 || compare(&keyed[i - 1], &keyed[i]) != 0)
             rows[groups->n++] = row_of(&keyed[i]);

@@ -71,8 +71,9 @@ struct analysis_hotspot {
     const struct profile_image *image; /* NULL: by ANALYSIS_BY_NOTHING */
     const struct profile_frame *frame; /* innermost one; NULL: the code has no names */
     const struct profile_frame *outer; /* the compiled function that contains it; NULL likewise */
-    uint64_t offset; /* of an instruction, by ANALYSIS_BY_INSN; PROFILE_SITE_REST: of several */
-    int rest;        /* all sites of the image that are not stored separately */
+    const char *source; /* by ANALYSIS_BY_FUNCTION: its file, if the image has others of that name; NULL */
+    uint64_t offset;    /* of an instruction, by ANALYSIS_BY_INSN; PROFILE_SITE_REST: of several */
+    int rest;           /* all sites of the image that are not stored separately */
     const struct profile_object *object; /* with objects; NULL: not known */
     const struct profile_field *field; /* with fields; NULL: not known, or the object has none. With an empty
                                           name: several, by the same instructions */

@@ -180,8 +180,10 @@ void report_difference(FILE *out, const struct report_curves *d, enum report_for
 static const char *name_of(const struct report_functions *f, const struct analysis_function_change *row,
                            char text[NAME_ROOM])
 {
+    if (!f->objects && row->source)
+        snprintf(text, NAME_ROOM, "%s (%s)", row->function, base_name(row->source));
     if (!f->objects)
-        return row->function;
+        return row->source ? text : row->function;
     report_object_name(row->object, text, NAME_ROOM);
     return text;
 }

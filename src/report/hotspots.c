@@ -26,6 +26,8 @@ static void put_function(const struct analysis_hotspot *row, const struct profil
 {
     if (row->rest)
         snprintf(text, NAME_ROOM, "[rest of %s]", image_name(row->image));
+    else if (frame && *frame->function && row->source)
+        snprintf(text, NAME_ROOM, "%s (%s)", frame->function, base_name(row->source));
     else if (frame && *frame->function)
         snprintf(text, NAME_ROOM, "%s", frame->function);
     else
@@ -69,7 +71,7 @@ int report_hotspot_is(const struct analysis_hotspots *h, const struct analysis_h
     char text[NAME_ROOM];
     if (function) {
         put_function(row, h->by == ANALYSIS_BY_FUNCTION ? row->outer : row->frame, text);
-        if (!matches(function, text))
+        if (!matches(function, text) && !(row->source && matches(function, row->outer->function)))
             return 0;
     }
     if (!object)

@@ -208,6 +208,43 @@ def test_csv_columns(profiles, cachegram):
     assert f".Ql {names.removesuffix(',call_path,call_share')} ." in manual
 
 
+ONE_NAME = {
+    "one.c": "static __attribute__((noinline)) long walk(const long *p, long n)\n{\n    long sum = 0;\n"
+             "    for (long i = 0; i < n; i += 8)\n        sum += p[i];\n    return sum;\n}\n"
+             "__attribute__((noinline)) long one(const long *p, long n) { return walk(p, n) + p[0]; }\n",
+    "two.c": "static __attribute__((noinline)) long walk(const long *p, long n)\n{\n    long sum = 0;\n"
+             "    for (long i = 0; i < n; i++)\n        sum += p[i & 255];\n    return sum;\n}\n"
+             "__attribute__((noinline)) long two(const long *p, long n) { return walk(p, n) + p[0]; }\n",
+    "main.c": "#include <stdio.h>\nlong one(const long *p, long n), two(const long *p, long n);\nstatic long data[1 << 18];\n"
+              "int main(void)\n{\n    long sum = 0;\n    for (int i = 0; i < 10; i++)\n"
+              "        sum += one(data, 1 << 18) + two(data, 1 << 15);\n    printf(\"%ld\\n\", sum);\n}\n",
+    "parts.c": "#include <stdio.h>\nstatic long data[1 << 18];\n__attribute__((noinline)) long parse(const long *p, long n)\n{\n"
+               "    long sum = p[0];\n#line 7 \"parts.y\"\n    for (long i = 0; i < n; i += 8)\n        sum += p[i];\n    return sum;\n"
+               "#line 10 \"parts.c\"\n}\nint main(void) { printf(\"%ld\\n\", parse(data, 1 << 18)); }\n",
+}
+
+
+def test_functions_of_one_name(cachegram, tmp_path):
+    """Static functions of two files are two rows, with the files' names; a function with lines of two files is one."""
+    for name, text in ONE_NAME.items():
+        (tmp_path / name).write_text(text)
+    for program, sources in (("walks", ["one.c", "two.c", "main.c"]), ("parts", ["parts.c"])):
+        subprocess.run(["gcc", "-O2", "-g", "-o", program, *sources], cwd=tmp_path, check=True)
+        assert run([cachegram, "record", *FULL, "-o", tmp_path / f"{program}.db", "--", tmp_path / program]).status == 0
+    db, size = tmp_path / "walks.db", ("--size", "32K")
+    found = {row["function"]: row for row in hotspots(cachegram, db, *size)}
+    assert float(found["walk (one.c)"]["miss_ratio"]) > 0.99 and float(found["walk (two.c)"]["miss_ratio"]) < 0.01
+    assert "walk" not in found and len(found) == len(hotspots(cachegram, db, *size))
+    ratio = lambda name: float(run([cachegram, "mrc", "--function", name, "--sizes", "32K", "--format", "csv", db]).out.split(b",")[-3])
+    assert ratio("walk (two.c)") < 0.01 < 0.4 < ratio("walk") < 0.6
+    changes = run([cachegram, "diff", "--by", "function", *size, "--format", "csv", db, db]).out.decode()
+    assert "\nwalk (one.c)," in changes and all(float(row["delta"]) == 0 for row in csv.DictReader(io.StringIO(changes)))
+    lines = list(csv.DictReader(io.StringIO(run([cachegram, "annotate", *size, "--format", "csv", db]).out.decode())))
+    assert sum(float(row["refs_share"]) for row in lines) < 1 + 1e-6
+    names = [row["function"] for row in hotspots(cachegram, tmp_path / "parts.db", *size)]
+    assert names.count("parse") == 1 and not any(name.startswith("parse (") for name in names)
+
+
 def test_lambdas(cachegram, tmp_path):
     """Each is a function of its own, with the name of its symbol: debug information calls all of them 'operator()'."""
     db = tmp_path / "lambdas.db"
