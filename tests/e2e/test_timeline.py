@@ -304,6 +304,31 @@ def test_unknown_sizes(cachegram, built, record):
     assert "\n        ?: not enough samples\n" in text and "\n-: not enough samples\n" in text
 
 
+def references(cachegram, db):
+    return sum(float(row["refs"]) for row in table(cachegram, "timeline", db, "--sizes", "1M"))
+
+
+def test_references_without_rates(cachegram, built, record):
+    """Clock `cputime` measures no rate of references: an ordinary one is assumed."""
+    _, db = record(["--clock", "cputime", "--gap-us", "2000"], [built / "phases", 40])
+    true = len(SEQUENCE) * 40 * MILLION
+    assert true / 8 < references(cachegram, db) < 8 * true
+
+
+def test_references_of_cold_code(cachegram, built, record, tmp_path):
+    """Rates before bursts in much code that was new are not used, if most bursts are such."""
+    _, db = record(["--allowance", "200ms", "--overhead", "20"], [built / "phases", 40])
+    cold = shutil.copy(db, tmp_path / "cold.db")
+    with sqlite3.connect(cold) as con:
+        changed = con.execute("update burst set new_blocks = 1000, near_per_ns = near_per_ns / 20, "
+                              "refs_per_ns = refs_per_ns / 20 where start_refs is null and gap_ns is not null").rowcount
+        assert changed > 0
+    assert 0.4 < references(cachegram, cold) / references(cachegram, db) < 2.5
+    with sqlite3.connect(cold) as con:  # little of the code was new
+        con.execute("update burst set new_blocks = 0")
+    assert references(cachegram, cold) < 0.4 * references(cachegram, db)
+
+
 def test_phase_without_burst(cachegram, built, full, record):
     """Nothing is known of such a phase, and all outputs say so."""
     result, db = record(["--gap-us", "60000", "--seed", "5", "--allowance", "0"], [built / "phases", 60])
