@@ -146,6 +146,9 @@ static int list_add_item(struct list *list, const char *item, size_t length, str
         return ret == 0 ? list_add(list, low, err) : ret;
     }
     size_t low_length = (size_t)(dots - item);
+    if (low_length == 0 || low_length + 2 == length)
+        return error_set(err, -EINVAL, "the range '%.*s' has one end only; write it like 32K..8M",
+                         length > 60 ? 60 : (int)length, item);
     int ret = parse_span(item, low_length, &low, err);
     if (ret == 0)
         ret = parse_span(dots + 2, length - low_length - 2, &high, err);

@@ -164,6 +164,11 @@ def test_version_after_any_command():
         assert result.returncode == 0 and result.stdout == cachegram("--version").stdout, (command, result.stderr)
 
 
+def test_range_with_one_end(full):
+    for sizes in ("1M..", "..1M", ".."):
+        assert f"the range '{sizes}' has one end only" in one_line(cachegram("mrc", full, "--sizes", sizes), 2)
+
+
 def test_size_without_samples_has_bounds_only(burst):
     # No burst holds more than 100 lines.
     row = cachegram("mrc", burst, "--format", "csv", "--sizes", "64M").stdout.splitlines()[1].split(",")
