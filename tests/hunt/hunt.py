@@ -147,6 +147,7 @@ class Hunter:
         self.lock = threading.Lock()
         self.sessions, self.spinners = set(), set()  # what runs now
         self.programs = self.runs = 0
+        self.begun = self.broken = None
         self.thrown_away = collections.Counter()
         self.faults = []
         self.cases = []  # (seed, modes that differed)
@@ -386,22 +387,25 @@ class Hunter:
         return 0 if set(seen) == {"as natively"} else 1
 
     def end(self, *_):
-        """On a signal: nothing that was started goes on."""
+        """On a signal: nothing that was started goes on; what was found so far is printed."""
         for process in list(self.spinners):
             process.kill()
         for session in list(self.sessions):
             end_session(session)
         shutil.rmtree(self.work, ignore_errors=True)
+        if self.begun is not None:
+            self.summary(time.monotonic() - self.begun)
+            sys.stdout.flush()
         os._exit(130)
 
     def hunt(self):
         seed = self.args.seed or f"{random.SystemRandom().randrange(1 << 40):x}"
         print(f"hunt: seed {seed}, {self.args.jobs} jobs, modes {','.join(self.args.modes)}, faults to {self.keep}", flush=True)
-        begun, next_index = time.monotonic(), iter(range(self.args.programs or 1 << 40))
+        self.begun, next_index = time.monotonic(), iter(range(self.args.programs or 1 << 40))
         index_lock = threading.Lock()
 
         def worker():
-            while time.monotonic() - begun < self.args.seconds:
+            while time.monotonic() - self.begun < self.args.seconds:
                 with index_lock:
                     index = next(next_index, None)
                 if index is None:
@@ -412,13 +416,12 @@ class Hunter:
                     with self.lock:
                         self.broken = error
                     raise
-        self.broken = None
         threads = [threading.Thread(target=worker) for _ in range(self.args.jobs)]
         for t in threads:
             t.start()
         for t in threads:
             t.join()
-        return self.summary(time.monotonic() - begun)
+        return self.summary(time.monotonic() - self.begun)
 
     def summary(self, seconds):
         away = sum(self.thrown_away.values())
