@@ -2,11 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """How good the miss ratio over time is: sampled runs against full mode, same programs and inputs.
 
-For each program (scripts/papers_programs.py, and tests/targets/phases.c as `phases` and, all phases but one short,
+For each program (scripts/papers_programs.py and phase_programs.py, and tests/targets/phases.c as `phases` and, all phases but one short,
 `short-phases`): a run in full mode once (kept in --keep for the next call), then --runs recordings with each set of
-options. Told are the mean over twelve cache sizes, 1 KB to 2 MB, of the CDF error and of the mean error of the miss ratio
-at the same share of the run (cachegram verify), in percentage points; phases, windows, bursts, and the overhead by the
-profile's own account.
+options. Printed are, in percentage points, the means over twelve cache sizes, 1 KB to 2 MB, of the CDF error and of the
+mean error of the miss ratio at the same share of the run (cachegram verify), and the mean absolute errors of the run's
+curve over 32 KB to 8 MB and 1 to 16 KB; how many of its intervals hold the exact value; phases, windows, bursts, the
+overhead by the profile's own account, and the CPU time of recorded runs, recorder included, in multiples of a native
+run's (median of the runs, each after a native one).
 
 With --ticks: what samples of code cost. A native run of tests/targets/phases.c, and one that is recorded at a gap of a
 second, so that there are ticks but hardly any bursts, follow each other; the median of the ratios of the program's CPU
@@ -31,12 +33,14 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 CACHEGRAM = os.environ.get("CACHEGRAM", str(ROOT / "build" / "src" / "cli" / "cachegram"))
 sys.path.insert(0, str(ROOT / "scripts"))
 import papers_programs  # noqa: E402
+import phase_programs  # noqa: E402
 
 # Of scripts/bench-accuracy.py: ten seconds each.
 SCALES = {"bzip2": 26, "gzip": 14, "xz": 3, "cc1": 17, "perl": 42, "python3": 15, "sqlite3": 25, "hmmsearch": 42, "gnugo": 4,
-          "povray": 27, "sort": 12, "zstd": 20}
+          "povray": 27, "sort": 12, "zstd": 20, "cc1plus": 10, "xsltproc": 40, "path_search": 4, "network_flow": 120}
 # Where stack and libraries lie decides which variables share lines.
 NOT_RANDOM = ["setarch", "-R"]
+LARGE, SMALL = (32 << 10, 8 << 20), (1 << 10, 16 << 10)
 PHASES_LOADS = 1000  # millions, of each phase, in ten seconds
 SHORTER = 25  # phases other than A, in short-phases
 
@@ -52,7 +56,8 @@ def command_line(name, scale, folder):
         return [str(phases(folder)), str(max(1, round(scale * PHASES_LOADS / 8)))]
     if name == "short-phases":
         return [str(phases(folder)), str(max(1, round(scale * PHASES_LOADS / 4))), str(SHORTER)]
-    return [str(a) for a in papers_programs.programs(max(1, round(scale * SCALES[name])))[name](folder)]
+    made_by = phase_programs if name in phase_programs.NAMES else papers_programs
+    return [str(a) for a in made_by.programs(max(1, round(scale * SCALES[name])))[name](folder)]
 
 
 def record(db, options, argv, folder):
@@ -68,6 +73,11 @@ def facts(db):
     return run, windows, found
 
 
+def curve_error(result, low, high):
+    errors = [abs(p["estimate"] - p["exact"]) for p in result["points"] if low <= p["size_bytes"] <= high and p["estimate"] is not None]
+    return statistics.mean(errors) if errors else 0
+
+
 def compare(name, args, folder):
     argv = command_line(name, args.scale, folder)
     full = pathlib.Path(args.keep or folder) / f"timeline-{name}-{args.scale:g}.db"
@@ -77,20 +87,27 @@ def compare(name, args, folder):
         results = []
         for seed in range(1, args.runs + 1):
             db = folder / "sampled.db"
+            native = cpu_seconds(argv, folder)
+            before = os.times()
             record(db, [*options.split(), "--seed", str(seed)], argv, folder)
+            after = os.times()
+            times = after.children_user + after.children_system - before.children_user - before.children_system
             out = subprocess.run([CACHEGRAM, "verify", "--format", "json", db, full], capture_output=True, text=True, check=True)
-            results.append({**json.loads(out.stdout), "facts": facts(db)})
+            results.append({**json.loads(out.stdout), "facts": facts(db), "times": times / native})
         mean = lambda pick: statistics.mean(pick(r) for r in results)  # noqa: E731
         run, windows, found = results[-1]["facts"]
         _, full_windows, full_found = facts(full)
-        print(f"{name:10} {options or '(default)':24} {100 * mean(lambda r: r['cdf_error'] or 0):8.2f} "
-              f"{100 * mean(lambda r: r['error_at_time'] or 0):8.2f} {found:7}/{full_found:<4} {windows:7}/{full_windows:<5} "
-              f"{run['bursts']:7} {results[-1]['parts']:6} {float(run.get('overhead_percent', 0)):8.1f}%", flush=True)
-        yield options, mean(lambda r: r["cdf_error"] or 0), mean(lambda r: r["error_at_time"] or 0)
+        print(f"{name:12} {options or '(default)':14} {100 * mean(lambda r: r['cdf_error'] or 0):8.2f} "
+              f"{100 * mean(lambda r: r['error_at_time'] or 0):8.2f} {100 * mean(lambda r: curve_error(r, *LARGE)):7.3f} "
+              f"{100 * mean(lambda r: curve_error(r, *SMALL)):7.3f} {100 * mean(lambda r: r['inside'] / len(r['points'])):4.0f}% "
+              f"{found:7}/{full_found:<4} {windows:7}/{full_windows:<5} {run['bursts']:7} {results[-1]['parts']:6} "
+              f"{float(run.get('overhead_percent', 0)):8.1f}% {statistics.median(r['times'] for r in results):6.2f}", flush=True)
+        yield options, (mean(lambda r: r["cdf_error"] or 0), mean(lambda r: r["error_at_time"] or 0),
+                        mean(lambda r: curve_error(r, *LARGE)), mean(lambda r: curve_error(r, *SMALL)))
 
 
-def cpu_seconds(argv):
-    with open(os.devnull, "r+b") as null, subprocess.Popen(argv, stdin=null, stdout=null, stderr=null) as p:
+def cpu_seconds(argv, folder=None):
+    with open(os.devnull, "r+b") as null, subprocess.Popen(argv, cwd=folder, stdin=null, stdout=null, stderr=null) as p:
         _, status, usage = os.wait4(p.pid, 0)
         p.returncode = os.waitstatus_to_exitcode(status)
     return usage.ru_utime + usage.ru_stime
@@ -126,15 +143,15 @@ def main():
             ticks(args, folder)
             return
         print("# errors in percentage points; phases and windows: sampled/full")
-        print(f"{'program':10} {'options':24} {'CDF':>8} {'at time':>8} {'phases':>12} {'windows':>13} {'bursts':>7} {'parts':>6} "
-              f"{'overhead':>9}")
+        print(f"{'program':12} {'options':14} {'CDF':>8} {'at time':>8} {'32K-8M':>7} {'1K-16K':>7} {'hold':>5} {'phases':>12} "
+              f"{'windows':>13} {'bursts':>7} {'parts':>6} {'overhead':>9} {'times':>6}")
         sums = {}
         for program in args.programs.split(","):
-            for options, cdf, at_time in compare(program, args, folder):
-                sums.setdefault(options, []).append((cdf, at_time))
+            for options, errors in compare(program, args, folder):
+                sums.setdefault(options, []).append(errors)
         for options, values in sums.items():
-            print(f"{'mean':10} {options or '(default)':24} {100 * statistics.mean(v[0] for v in values):8.2f} "
-                  f"{100 * statistics.mean(v[1] for v in values):8.2f}")
+            cdf, at_time, large, small = (100 * statistics.mean(column) for column in zip(*values))
+            print(f"{'mean':12} {options or '(default)':14} {cdf:8.2f} {at_time:8.2f} {large:7.3f} {small:7.3f}")
 
 
 if __name__ == "__main__":
