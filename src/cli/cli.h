@@ -58,6 +58,9 @@ void cli_print_warnings(const char *lines);
 /* Opens a profile for reading; warns on stderr of programs that could not be profiled, unless the profile has
  * nothing else. 0, or negative with err filled. */
 int cli_open_profile(const char *file, struct profile **p, struct error *err);
+/* What two profiles can be compared by: 0, or -EINVAL with err if their lines are of different sizes. */
+int cli_check_lines(const char *file, unsigned line_bytes, const char *other, unsigned other_bytes,
+                    struct error *err);
 
 /* The one file operand at argv[optind], or the default. NULL if there are several (message printed). */
 const char *cli_one_file(const char *command, int argc, char **argv);

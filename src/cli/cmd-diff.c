@@ -207,10 +207,8 @@ static int compare_curves(char **files, const struct arguments *a, struct analys
         code = curves[i].points ? read_curve(files[i], &curves[i], err) : -EINVAL;
     }
     free(list);
-    if (code == 0 && curves[0].line_bytes != curves[1].line_bytes)
-        code = error_set(err, -EINVAL,
-                         "%s has lines of %u bytes and %s of %u: record one of them again, with --line",
-                         files[0], curves[0].line_bytes, files[1], curves[1].line_bytes);
+    if (code == 0)
+        code = cli_check_lines(files[0], curves[0].line_bytes, files[1], curves[1].line_bytes, err);
     if (code == 0 && !(*changes = calloc(curves[0].n, sizeof **changes)))
         code = error_set(err, -ENOMEM, "out of memory");
     for (size_t i = 0; code == 0 && i < curves[0].n; i++)
@@ -251,13 +249,23 @@ static int check_conditions(const struct arguments *a, const struct analysis_cur
     return status;
 }
 
+static int open_both(char **files, struct profile *profiles[2], struct error *err)
+{
+    unsigned lines[2] = {0, 0};
+    int code = 0;
+    for (int i = 0; i < 2 && code == 0; i++) {
+        code = cli_open_profile(files[i], &profiles[i], err);
+        if (code == 0)
+            code = profile_line_bytes(profiles[i], &lines[i], err);
+    }
+    return code == 0 ? cli_check_lines(files[0], lines[0], files[1], lines[1], err) : code;
+}
+
 static int print_functions(char **files, const struct arguments *a, struct error *err)
 {
     struct profile *profiles[2] = {NULL, NULL};
     struct diff_table table;
-    int code = 0;
-    for (int i = 0; i < 2 && code == 0; i++)
-        code = cli_open_profile(files[i], &profiles[i], err);
+    int code = open_both(files, profiles, err);
     if (code == 0)
         code = diff_table_load(profiles, (const char *const[]){files[0], files[1]}, (double)a->size_bytes,
                                a->by_object, &table, err);
@@ -283,9 +291,7 @@ static int print_phases(char **files, const struct arguments *a, struct error *e
     struct report_phases view = {.before = files[0], .after = files[1], .difference = &difference};
     struct curve_point *points = cli_points(a->sizes ? a->sizes : PHASE_SIZES, &view.npoints, err);
     view.points = points;
-    int code = points ? 0 : -EINVAL;
-    for (int i = 0; i < 2 && code == 0; i++)
-        code = cli_open_profile(files[i], &profiles[i], err);
+    int code = points ? open_both(files, profiles, err) : -EINVAL;
     if (code == 0)
         code = analysis_phase_difference(profiles, (const char *const[]){files[0], files[1]}, points,
                                          view.npoints, &difference, err);

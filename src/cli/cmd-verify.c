@@ -354,6 +354,29 @@ static int verify_command(const struct verify_options *o, char **argv, struct re
 
 /* --- two profiles --- */
 
+static void read_command(const char *file, char *command, size_t size)
+{
+    struct profile *p;
+    command[0] = '\0';
+    if (profile_open(file, &p, NULL) == 0) {
+        profile_get(p, "command", command, size, NULL);
+        profile_close(p, 0, NULL);
+    }
+}
+
+/* Commands may differ, as by the name of a copy of the program; but then the user should know. */
+static void warn_other_command(const char *sampled, const char *full)
+{
+    char commands[2][4096];
+    read_command(sampled, commands[0], sizeof commands[0]);
+    read_command(full, commands[1], sizeof commands[1]);
+    if (strcmp(commands[0], commands[1]) != 0)
+        fprintf(stderr,
+                "cachegram: warning: %s and %s are of different commands: what differs is not only the "
+                "error of the estimate\n",
+                sampled, full);
+}
+
 static int verify_profiles(const char *sampled, const char *full, struct result *r)
 {
     struct error err;
@@ -365,6 +388,9 @@ static int verify_profiles(const char *sampled, const char *full, struct result 
         error_set(&err, -EINVAL, "%s is not a profile of full mode: there is no exact curve", full);
         return cli_fail(&err);
     }
+    if (cli_check_lines(sampled, r->estimate.line_bytes, full, exact.line_bytes, &err) < 0)
+        return cli_fail(&err);
+    warn_other_command(sampled, full);
     r->exact_references = exact.references;
     warn_incomplete(&exact);
     return compare_times(sampled, full, r, &err) < 0 ? cli_fail(&err) : 0;

@@ -55,6 +55,16 @@ int cli_open_profile(const char *file, struct profile **p, struct error *err)
     return code;
 }
 
+int cli_check_lines(const char *file, unsigned line_bytes, const char *other, unsigned other_bytes,
+                    struct error *err)
+{
+    if (line_bytes == other_bytes)
+        return 0;
+    return error_set(err, -EINVAL,
+                     "%s has lines of %u bytes and %s of %u: record one of them again, with --line", file,
+                     line_bytes, other, other_bytes);
+}
+
 /* After getopt_long returned '?' or ':'. */
 static int misuse_option(const char *command, int result, char **argv)
 {

@@ -142,4 +142,13 @@ def test_line_sizes_must_agree(full, tmp_path):
     put(db, 0, "reuse", {0: 90})
     db.commit()
     db.close()
-    assert "lines of 64 bytes" in one_line(cachegram("diff", full, other), 1)
+    for command in (["diff"], ["diff", "--by", "function"], ["diff", "--by", "object"], ["diff", "--by", "phase"], ["verify"]):
+        assert "lines of 64 bytes" in one_line(cachegram(*command, full, other), 1)
+
+
+def test_verify_warns_of_other_commands(full, better):
+    assert cachegram("verify", full, better).stderr == ""
+    with sqlite3.connect(better) as db:
+        db.execute("UPDATE run SET value = './other' WHERE key = 'command'")
+    warning = cachegram("verify", full, better).stderr
+    assert warning.startswith("cachegram: warning: ") and "are of different commands" in warning and warning.count("\n") == 1
