@@ -43,8 +43,8 @@ static const char phases_usage[] =
     "repeats itself after some windows).\n"
     "\n" SIZES_HELP CLI_OUTPUT_HELP "\n"
     "CSV columns: phase,windows,refs,size_bytes,miss_ratio,bursts,variation. An empty phase: windows whose\n"
-    "code is not known. variation: one of these words, or several with + between, each at the size where it\n"
-    "was found.\n";
+    "code is not known; an empty miss ratio: not enough samples. variation: one of these words, or several\n"
+    "with + between, each at the size where it was found.\n";
 
 static int run(const char *command, const char *usage, int argc, char **argv, int phases)
 {
