@@ -47,6 +47,15 @@ def test_the_recorder_is_all_charged(cachegram, tmp_path):
     assert status == 0 and 0.8 * recorder < float(keys["recorder_cpu_seconds"]) <= 1.05 * recorder
 
 
+def test_no_burst_represents_an_hour(cachegram, built, tmp_path):
+    """As one did whose thread was about to go on in full mode, or in counting, when that was over: it outweighed all others."""
+    db = tmp_path / "p.db"
+    switching = ["/usr/bin/env", "CACHEGRAM_DEBUG=switch-ms=2", cachegram, "record", "-o", db, "--"]
+    assert run([*switching, built / "sweep", LINES, 3000]).status == 0
+    with sqlite3.connect(db) as con:
+        assert 0 < con.execute("select max(gap_ns) from burst").fetchone()[0] < 1e9
+
+
 # The recorder's nice value less its own, once that is not 0 or half a second has passed; and its own.
 NICER = """import os, time
 own, parent, until = os.getpriority(os.PRIO_PROCESS, 0), os.getppid(), time.monotonic() + 0.5

@@ -363,6 +363,8 @@ uint64_t drain_pass(struct drain *d)
     /* A process increments `attached` when it has filled in its slot. Reading a slot's state is a system
      * call. */
     uint32_t attached = __atomic_load_n(&d->session->map->attached, __ATOMIC_ACQUIRE);
+    if (d->reducer != NULL)
+        reducer_gap(d->reducer, __atomic_load_n(&d->session->map->gap_ns, __ATOMIC_RELAXED));
     int look = attached != d->attached;
     d->attached = attached;
     for (uint32_t i = 0; i < d->session->layout.nslots; i++) {

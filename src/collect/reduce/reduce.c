@@ -22,10 +22,11 @@ struct reducer {
     struct linesample *sample; /* NULL: all lines */
     unsigned line_bytes;
     uint64_t start_ns;
-    struct burst *burst;  /* burst mode */
-    struct sites *sites;  /* likewise */
-    unsigned sites_every; /* likewise: sites are counted in one of so many bursts */
-    uint64_t sites_bytes; /* stored so far */
+    uint64_t gap_ns, longest_gap_ns; /* 0: not known */
+    struct burst *burst;             /* burst mode */
+    struct sites *sites;             /* likewise */
+    unsigned sites_every;            /* likewise: sites are counted in one of so many bursts */
+    uint64_t sites_bytes;            /* stored so far */
     struct code *code;
     struct object_table *objects;
     struct call_tree *paths;      /* NULL: not known */
@@ -585,10 +586,26 @@ size_t reduce_ahead_waiting(const struct reducer *r)
     return r->ahead != NULL ? ahead_waiting(r->ahead) : 0;
 }
 
-int reduce_buffer(struct reducer *r, struct reduce_process *process, const struct wire_desc *desc,
+void reducer_gap(struct reducer *r, uint64_t gap_ns)
+{
+    r->gap_ns = gap_ns;
+    r->longest_gap_ns = gap_ns > r->longest_gap_ns ? gap_ns : r->longest_gap_ns;
+}
+
+/* The description with a gap that can be. */
+static struct wire_desc with_bounded_gap(const struct reducer *r, const struct wire_desc *desc)
+{
+    struct wire_desc bounded = *desc;
+    if (r->longest_gap_ns != 0 && desc->gap_ns > r->longest_gap_ns)
+        bounded.gap_ns = r->gap_ns;
+    return bounded;
+}
+
+int reduce_buffer(struct reducer *r, struct reduce_process *process, const struct wire_desc *given,
                   const struct wire_stack *stack, const uint64_t *words, uint64_t n, struct reduced *reduced,
                   struct error *err)
 {
+    const struct wire_desc bounded = with_bounded_gap(r, given), *desc = &bounded;
     int full = r->mode == REDUCE_FULL || (r->mode == REDUCE_FULL_FIRST && desc->full);
     int in_burst = !full && r->distances, status = 0;
     struct decode_counts counts = {0};

@@ -86,6 +86,12 @@ enum reduce_mode {
  */
 struct reducer *reducer_new(enum reduce_mode mode, double lines_rate, int distances, unsigned line_bytes,
                             uint64_t start_ns, struct error *err);
+/*
+ * The mean gap that bursts are planned with from now on. No burst was planned with a longer one than the
+ * longest so far: a thread that was just about to go on in full mode, or in counting, when bursts began, has
+ * a gap of an hour, with which its burst would outweigh all others. Such a burst gets the present gap.
+ */
+void reducer_gap(struct reducer *r, uint64_t gap_ns);
 /* The agent filters lines by these classes, a share of all; before there are processes (records/filter.h). */
 void reducer_filter(struct reducer *r, const uint8_t passes[WIRE_FILTER_CLASSES], double share);
 void reducer_free(struct reducer *r);
