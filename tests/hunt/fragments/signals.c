@@ -763,6 +763,12 @@ static void co_body(void)
 static void in_coroutine(struct run *r, body *in)
 {
     struct co_inside c = {.r = r, .in = in};
+    stack_t now;
+    sigaltstack(NULL, &now);
+    if (now.ss_flags & SS_ONSTACK) { /* its handler would wait there, and be overwritten (see coroutines) */
+        in(r);
+        return;
+    }
     void *stack = new_stack();
     getcontext(&c.here);
     c.here.uc_stack = (stack_t){.ss_sp = stack, .ss_size = STACK};
