@@ -61,7 +61,7 @@ struct range {
     size_t into;        /* range that it is a part of; itself if it is not */
 };
 
-/* More files than a function has of its own: then no functions are told apart. */
+/* The lines of one function come from fewer files. With more, functions of that name stay one row. */
 #define MOST_RANGES 16u
 
 static int compare_places(const void *a, const void *b)
