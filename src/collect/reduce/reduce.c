@@ -5,6 +5,7 @@
 #include <string.h>
 #include "base/array.h"
 #include "collect/records/filter.h"
+#include "collect/reduce/code-use.h"
 #include "collect/reduce/reduce.h"
 #include "collect/tunables.h"
 #include "profile/sites.h"
@@ -29,20 +30,9 @@ struct reducer {
     uint64_t sites_bytes;            /* stored so far */
     struct code *code;
     struct object_table *objects;
-    struct call_tree *paths;      /* NULL: not known */
-    struct sampled_table *causes; /* of struct symbols_cause */
-    struct symbols_use *uses;     /* of processes that have ended */
-    struct symbols_offset *offsets;
-    size_t noffsets, offsets_capacity;
-    struct symbols_stride *strides;
-    struct symbols_sharing *sharings;
-    struct symbols_offset *shared_offsets;
-    size_t nshared_offsets, shared_offsets_capacity;
-    struct symbols_conflict *conflicts;
-    size_t nuses, nstrides, nsharings, nconflicts;
-    size_t uses_capacity, strides_capacity, sharings_capacity, conflicts_capacity;
-    uint64_t conflict_references;         /* among which conflicts were looked for */
-    uint64_t sharing_references;          /* among which sharing was looked for */
+    struct call_tree *paths;              /* NULL: not known */
+    struct sampled_table *causes;         /* of struct symbols_cause */
+    struct code_use *use;                 /* of processes that have ended; NULL: not looked at */
     struct hist hist[PROFILE_HIST_KINDS]; /* full mode */
     struct hist buffer_stack;             /* full mode: stack distances of the buffer that is reduced */
     struct ahead *ahead;                  /* full mode: NULL until it is needed, or if it cannot be had */
@@ -91,7 +81,8 @@ struct reducer *reducer_new(enum reduce_mode mode, double lines_rate, int distan
     }
     if (!failed && distances && r->sample == NULL)
         failed = (r->windows = windows_new(line_bytes, start_ns, err)) == NULL;
-    if (!failed && distances && r->sample == NULL && (failed = (r->shape_piece = shape_piece_new()) == NULL))
+    if (!failed && distances && r->sample == NULL &&
+        (failed = (r->shape_piece = shape_piece_new()) == NULL || (r->use = code_use_new(r->code)) == NULL))
         error_set(err, -ENOMEM, "out of memory for the use of lines");
     if (failed) {
         reducer_free(r);
@@ -115,18 +106,13 @@ void reducer_free(struct reducer *r)
     free(r->sample);
     burst_free(r->burst);
     sites_free(r->sites);
+    code_use_free(r->use);
     code_free(r->code);
     object_table_free(r->objects);
     call_tree_free(r->paths);
     windows_free(r->windows);
     shape_piece_free(r->shape_piece);
     sampled_table_free(r->causes);
-    free(r->uses);
-    free(r->offsets);
-    free(r->strides);
-    free(r->sharings);
-    free(r->shared_offsets);
-    free(r->conflicts);
     free(r);
 }
 
@@ -242,137 +228,6 @@ void reduce_process_clear(struct reducer *r, struct reduce_process *process)
         r->news = 1;
     }
     process_free(process);
-}
-
-static int add_offsets(struct reducer *r, const struct shape_lines *lines, uint32_t site)
-{
-    uint64_t n = lines->noffsets;
-    if (ARRAY_GROW_BY(r->offsets, r->noffsets, n, r->offsets_capacity) < 0)
-        return -ENOMEM;
-    for (uint64_t i = 0; i < n; i++)
-        r->offsets[r->noffsets++] =
-            (struct symbols_offset){.site = site,
-                                    .object = lines->object,
-                                    .offset = lines->offsets[i],
-                                    .lines = lines->inside * (i + 1) / n - lines->inside * i / n};
-    return 0;
-}
-
-/* The site of an instruction of a process: 1, or 0 if its place is not known, or -ENOMEM. */
-static int find_site(struct reducer *r, const struct code_process *code, uint64_t pc, uint32_t *site)
-{
-    int64_t found = pc != 0 ? code_add_place(r->code, code, pc) : -ENOENT;
-    *site = (uint32_t)found;
-    return found >= 0 ? 1 : found == -ENOMEM ? -ENOMEM : 0;
-}
-
-/* How lines are used, by the instructions' places instead of addresses. */
-static int add_lines(struct reducer *r, const struct shape *shape, const struct code_process *code)
-{
-    size_t n;
-    uint32_t site;
-    const struct shape_lines *lines = shape_lines(shape, &n);
-    for (size_t i = 0; i < n; i++) {
-        int known = find_site(r, code, lines[i].pc, &site);
-        if (known < 0 || ARRAY_GROW(r->uses, r->nuses, r->uses_capacity) < 0)
-            return -ENOMEM;
-        if (!known)
-            continue;
-        r->uses[r->nuses++] =
-            (struct symbols_use){.site = site, .object = lines[i].object, .lines = lines[i].lines};
-        /* The stays that ended are the short ones where many did not. */
-        if (lines[i].open <= lines[i].whole / 2) {
-            r->uses[r->nuses - 1].whole = lines[i].whole;
-            r->uses[r->nuses - 1].bytes = lines[i].bytes;
-        }
-        if (add_offsets(r, &lines[i], site) < 0)
-            return -ENOMEM;
-    }
-    return 0;
-}
-
-static int add_stride(struct reducer *r, const struct shape_stride *stride, int fetches,
-                      const struct code_process *code)
-{
-    uint32_t site;
-    int known = find_site(r, code, stride->all > 0 ? stride->pc : 0, &site);
-    if (known < 0 || ARRAY_GROW(r->strides, r->nstrides, r->strides_capacity) < 0)
-        return -ENOMEM;
-    if (known)
-        r->strides[r->nstrides++] = (struct symbols_stride){.site = site,
-                                                            .fetches = fetches,
-                                                            .bytes = stride->bytes,
-                                                            .all = stride->all,
-                                                            .same = stride->same};
-    return 0;
-}
-
-/* Likewise strides. */
-static int add_strides(struct reducer *r, const struct shape *shape, const struct code_process *code)
-{
-    const struct shape_stride *stride;
-    for (size_t i = 0; (stride = shape_stride(shape, i)) != NULL; i++)
-        if (add_stride(r, stride, 0, code) < 0 || add_stride(r, shape_fetch_stride(shape, i), 1, code) < 0)
-            return -ENOMEM;
-    return 0;
-}
-
-/* Likewise conflicts within sets. */
-static int add_conflicts(struct reducer *r, const struct shape *shape, const struct code_process *code)
-{
-    size_t n;
-    uint64_t of;
-    uint32_t site;
-    const struct shape_conflicts *list = shape_conflicts(shape, &n, &of);
-    r->conflict_references += of;
-    for (size_t i = 0; i < n; i++) {
-        int known = find_site(r, code, list[i].pc, &site);
-        if (known < 0 || ARRAY_GROW(r->conflicts, r->nconflicts, r->conflicts_capacity) < 0)
-            return -ENOMEM;
-        if (known)
-            r->conflicts[r->nconflicts++] = (struct symbols_conflict){
-                .site = site, .object = list[i].object, .references = list[i].references};
-    }
-    return 0;
-}
-
-static int add_shared_offsets(struct reducer *r, const struct sharing_refs *refs, double scale, uint32_t site)
-{
-    uint64_t n = refs->noffsets;
-    if (ARRAY_GROW_BY(r->shared_offsets, r->nshared_offsets, n, r->shared_offsets_capacity) < 0)
-        return -ENOMEM;
-    for (uint64_t i = 0; i < n; i++)
-        r->shared_offsets[r->nshared_offsets++] =
-            (struct symbols_offset){.site = site,
-                                    .object = refs->object,
-                                    .offset = refs->offsets[i],
-                                    .lines = (uint64_t)llround((double)refs->apart * scale / (double)n)};
-    return 0;
-}
-
-/* Likewise lines that threads share. */
-static int add_sharing(struct reducer *r, const struct sharing *sharing, const struct code_process *code)
-{
-    size_t n;
-    uint32_t site;
-    const struct sharing_refs *refs = sharing_refs(sharing, &n);
-    double scale = sharing_scale(sharing);
-    r->sharing_references += sharing_total(sharing);
-    for (size_t i = 0; i < n; i++) {
-        int known = find_site(r, code, refs[i].pc, &site);
-        if (known < 0 || ARRAY_GROW(r->sharings, r->nsharings, r->sharings_capacity) < 0)
-            return -ENOMEM;
-        if (!known)
-            continue;
-        if (add_shared_offsets(r, &refs[i], scale, site) < 0)
-            return -ENOMEM;
-        r->sharings[r->nsharings++] =
-            (struct symbols_sharing){.site = site,
-                                     .object = refs[i].object,
-                                     .apart = (uint64_t)llround((double)refs[i].apart * scale),
-                                     .same = (uint64_t)llround((double)refs[i].same * scale)};
-    }
-    return 0;
 }
 
 static int take_sites(struct sink *s, const struct ahead_batch *batch)
@@ -742,15 +597,10 @@ int reduce_process_code(struct reducer *r, struct reduce_process *process, struc
         (status = code_add_process(r->code, process->decoder, process->site_blocks, code, &bytes, &size)) < 0)
         error_set(err, status, "out of memory for the code of a process");
     if (status == 0 && process->shape != NULL &&
-        ((status = add_lines(r, process->shape, code)) < 0 ||
-         (status = add_strides(r, process->shape, code)) < 0 ||
-         (status = add_conflicts(r, process->shape, code)) < 0 ||
-         (status = add_sharing(r, process->sharing, code)) < 0))
+        (status = code_use_add(r->use, process->shape, process->sharing, code)) < 0)
         error_set(err, status, "out of memory for the code of a process");
-    if (status == 0 && process->sharing != NULL)
-        status = profile_set_number(p, "sharing_refs", (double)r->sharing_references, err);
     if (status == 0 && process->shape != NULL)
-        status = profile_set_number(p, "conflict_refs", (double)r->conflict_references, err);
+        status = code_use_store(r->use, p, err);
     if (status == 0 && size > 0)
         status = profile_put_blocks(p, process->id, bytes, size, err);
     return status == 0 && r->mode != REDUCE_FULL ? name_hits(r, process, p, code, err) : status;
@@ -766,18 +616,8 @@ void reduce_describe(const struct reducer *r, struct symbols_code *code)
     code->causes = sampled_table_all(r->causes, &code->ncauses);
     if (r->paths != NULL)
         call_tree_describe(r->paths, code);
-    code->uses = r->uses;
-    code->nuses = r->nuses;
-    code->offsets = r->offsets;
-    code->noffsets = r->noffsets;
-    code->strides = r->strides;
-    code->nstrides = r->nstrides;
-    code->sharings = r->sharings;
-    code->nsharings = r->nsharings;
-    code->shared_offsets = r->shared_offsets;
-    code->nshared_offsets = r->nshared_offsets;
-    code->conflicts = r->conflicts;
-    code->nconflicts = r->nconflicts;
+    if (r->use != NULL)
+        code_use_describe(r->use, code);
 }
 
 uint32_t reduce_object_of(void *process, uint64_t line)
