@@ -6,14 +6,14 @@
 #include "collect/records/decode.h"
 #include "collect/records/filter.h"
 
-/* Line ids gathered before the sink is called: enough that the call costs nothing, and few enough that they
- * stay in the second-level cache together with the buffer that is being read. */
-#define BATCH_LINES 8192u
-/* Additional space for one block or one reference; a template that needs more is refused. */
+#define BATCH_ROOM DECODE_BATCH_ROOM
+/* Space for one block or one reference more; a template that needs more is refused. */
 #define BATCH_MARGIN 8192u
 /* decode_groups writes whole vectors. */
 #define BATCH_OVERHANG 8u
-#define BATCH_ROOM (BATCH_LINES + BATCH_MARGIN + BATCH_OVERHANG)
+/* Line ids gathered before the sink is called: 8192, enough that the call costs nothing, and few enough that
+ * they stay in the second-level cache together with the buffer that is being read. */
+#define BATCH_LINES (BATCH_ROOM - BATCH_MARGIN - BATCH_OVERHANG)
 /* User addresses; the kernel half and non-canonical values can only be corrupt. */
 #define ADDRESS_MASK ((UINT64_C(1) << 48) - 1)
 /* A repeated string instruction with more elements is corrupt. */
@@ -77,13 +77,13 @@ struct decoder {
     /* Blocks with this id or a higher one were never seen, and their table entries never written. Atomic: of
      * blocks that were seen, another thread may ask (decoder_site_code) while buffers are decoded. */
     uint32_t ids;
-    struct group *first;         /* by id: the block's first group; NULL if the CPU lacks AVX-512 */
-    const struct filter *filter; /* NULL: none */
-    uint64_t *sums;              /* with a filter, by id (decode-filtered.c) */
-    uint64_t groups;             /* with a filter: seen so far */
-    int all_lines;               /* with a filter: the batch has lines that do not pass */
-    uint64_t *batch;
-    uint32_t *batch_sites; /* of each line, if sites are counted */
+    struct group *first;               /* by id: the block's first group; NULL if the CPU lacks AVX-512 */
+    const struct filter *filter;       /* NULL: none */
+    uint64_t *sums;                    /* with a filter, by id (decode-filtered.c) */
+    uint64_t groups;                   /* with a filter: seen so far */
+    int all_lines;                     /* with a filter: the batch has lines that do not pass */
+    uint64_t *own_batch, *batch;       /* its own memory, and where lines are written */
+    uint32_t *own_sites, *batch_sites; /* of each line, if sites are counted; likewise */
     size_t used;
     struct decode_turn *turns; /* of the batch; NULL: not noted */
     size_t nturns;

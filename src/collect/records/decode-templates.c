@@ -19,13 +19,14 @@ struct decoder *decoder_new(unsigned line_bytes, const struct decode_source *sou
     struct decoder *d = calloc(1, sizeof(*d));
     if (d != NULL) {
         d->blocks = pages_sparse_new(BLOCKS_BYTES);
-        d->batch = malloc(BATCH_ROOM * sizeof(*d->batch));
-        d->batch_sites = malloc(BATCH_ROOM * sizeof(*d->batch_sites));
+        d->own_batch = malloc(BATCH_ROOM * sizeof(*d->own_batch));
+        d->own_sites = malloc(BATCH_ROOM * sizeof(*d->own_sites));
+        decoder_write_to(d, NULL, NULL);
     }
     int groups = decode_has_avx512();
     if (d != NULL && groups)
         d->first = pages_sparse_new(FIRST_BYTES);
-    if (d == NULL || d->blocks == NULL || d->batch == NULL || d->batch_sites == NULL ||
+    if (d == NULL || d->blocks == NULL || d->own_batch == NULL || d->own_sites == NULL ||
         (groups && d->first == NULL)) {
         decoder_free(d);
         error_set(err, -ENOMEM, "out of memory for the decoder of a process");
@@ -50,8 +51,8 @@ void decoder_free(struct decoder *d)
     pages_sparse_free(d->blocks, BLOCKS_BYTES);
     pages_sparse_free(d->first, FIRST_BYTES);
     pages_sparse_free(d->sums, SUMS_BYTES);
-    free(d->batch);
-    free(d->batch_sites);
+    free(d->own_batch);
+    free(d->own_sites);
     free(d->turns);
     free(d->repeats);
     free(d);
@@ -78,6 +79,12 @@ const struct stackdist_repeat *decoder_repeats(const struct decoder *d, size_t *
 {
     *n = d->nrepeats;
     return d->repeats;
+}
+
+void decoder_write_to(struct decoder *d, uint64_t *lines, uint32_t *sites)
+{
+    d->batch = lines != NULL ? lines : d->own_batch;
+    d->batch_sites = sites != NULL ? sites : d->own_sites;
 }
 
 void decoder_note_sites(struct decoder *d, struct decode_sites *sites)

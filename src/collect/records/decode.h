@@ -38,6 +38,9 @@ struct decode_counts {
     uint64_t bad_records; /* invalid records; not or not completely decoded */
 };
 
+/* Lines of a call of the sink, at most. */
+#define DECODE_BATCH_ROOM 16392u
+
 /* Receives n line ids (address >> log2(line_bytes)) in program order; a negative result ends the decoding. */
 typedef int decode_sink(void *ctx, const uint64_t *lines, size_t n);
 
@@ -79,6 +82,11 @@ int decoder_filter(struct decoder *d, const struct filter *filter);
 /* To be called in the sink, with DECODE_STRINGS_REPEAT: touches that are not among the batch's lines. */
 const struct stackdist_repeat *decoder_repeats(const struct decoder *d, size_t *n);
 
+/*
+ * From now on lines and their sites are written there, to DECODE_BATCH_ROOM elements each, the caller's;
+ * NULL: to the decoder's own memory again. In the sink: the lines after those of this call.
+ */
+void decoder_write_to(struct decoder *d, uint64_t *lines, uint32_t *sites);
 /* From now on sites are counted too, while there is a sink. Not owned; NULL: no longer. */
 void decoder_note_sites(struct decoder *d, struct decode_sites *sites);
 /* To be called in the sink, if sites are counted: the site of each line. */

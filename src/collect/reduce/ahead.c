@@ -39,8 +39,8 @@ struct job {
     size_t nlines, nrepeats, nturns, nexecuted, nmore, executed_capacity, more_capacity;
     struct executed *executed;
     struct more *more;
-    uint64_t lines[JOB_LINES];
-    uint32_t sites[JOB_LINES];
+    uint64_t lines[JOB_LINES + DECODE_BATCH_ROOM];
+    uint32_t sites[JOB_LINES + DECODE_BATCH_ROOM];
     struct stackdist_repeat repeats[JOB_REPEATS];
     struct decode_turn turns[JOB_TURNS];
     uint32_t far_at[JOB_LINES + STACKDIST_FAR_EXTRA];
@@ -88,6 +88,7 @@ static void note_more(void *ctx, uint32_t site, uint64_t touches)
         job->more[job->nmore++] = (struct more){touches, site};
 }
 
+/* The decoder has written the lines, and their sites, to the job. */
 static int keep(void *ctx, const uint64_t *lines, size_t n)
 {
     struct job *job = ctx;
@@ -98,15 +99,11 @@ static int keep(void *ctx, const uint64_t *lines, size_t n)
         nturns > JOB_TURNS - job->nturns || job->out.nbatches == JOB_BATCHES)
         return -ECANCELED;
     struct ahead_batch *batch = &job->batches[job->out.nbatches++];
-    *batch = (struct ahead_batch){.touches = {.lines = job->lines + job->nlines,
-                                              .n = n,
-                                              .nrepeats = nrepeats,
-                                              .repeats = job->repeats + job->nrepeats},
-                                  .sites = job->sites + job->nlines,
-                                  .turns = job->turns + job->nturns,
-                                  .nturns = nturns};
-    memcpy(job->lines + job->nlines, lines, n * sizeof(*lines));
-    memcpy(job->sites + job->nlines, decoder_line_sites(job->source.decoder), n * sizeof(*job->sites));
+    *batch = (struct ahead_batch){
+        .touches = {.lines = lines, .n = n, .nrepeats = nrepeats, .repeats = job->repeats + job->nrepeats},
+        .sites = decoder_line_sites(job->source.decoder),
+        .turns = job->turns + job->nturns,
+        .nturns = nturns};
     if (nrepeats > 0)
         memcpy(job->repeats + job->nrepeats, repeats, nrepeats * sizeof(*repeats));
     if (nturns > 0)
@@ -114,6 +111,7 @@ static int keep(void *ctx, const uint64_t *lines, size_t n)
     job->nlines += n;
     job->nrepeats += nrepeats;
     job->nturns += nturns;
+    decoder_write_to(job->source.decoder, job->lines + job->nlines, job->sites + job->nlines);
     return 0;
 }
 
@@ -138,8 +136,10 @@ static int decode(struct ahead *a, struct job *job)
     const struct ahead_source *source = &job->source;
     a->job = job;
     decoder_note_sites(source->decoder, &a->noted);
+    decoder_write_to(source->decoder, job->lines, job->sites);
     int status =
         decode_buffer(source->decoder, &job->desc, source->words, source->n, keep, job, &job->out.counts);
+    decoder_write_to(source->decoder, NULL, NULL);
     decoder_note_sites(source->decoder, NULL);
     if (keep_executed(a, job) < 0)
         status = -ENOMEM;
