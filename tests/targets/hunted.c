@@ -783,6 +783,54 @@ static void changed_jumps(void)
     }
 }
 
+/* Coroutines beside sleeping threads ask for and change dispositions, and make calls that change code. */
+static void *sleeper(void *arg)
+{
+    (void)arg;
+    for (;;)
+        usleep(3000);
+    return NULL;
+}
+
+static void caller(int me)
+{
+    static const int signals[] = {SIGSYS, SIGFPE, SIGTRAP, SIGUSR2};
+    int (*hop)(int) = (int (*)(int))(uintptr_t)hops;
+    for (int i = 0;; i++) {
+        int sig = signals[i % 4];
+        struct sigaction set = {.sa_handler = i & 4 ? on_signal : SIG_IGN, .sa_flags = SA_NODEFER}, now;
+        volatile uint8_t deep[3 * PAGE];
+        for (unsigned k = 0; k < sizeof deep; k += 64)
+            deep[k] = (uint8_t)k;
+        churn();
+        CHECK(sigaction(sig, &set, NULL) == 0);
+        CHECK(sigaction(sig, NULL, &now) == 0 && now.sa_handler == set.sa_handler);
+        CHECK(signal(sig, SIG_DFL) == set.sa_handler);
+        CHECK(hop(i) == i + 1);
+        CHECK(mprotect(hops, PAGE, PROT_READ | PROT_WRITE | PROT_EXEC) == 0);
+        CHECK(mprotect(hops, PAGE, PROT_READ | PROT_EXEC) == 0);
+        sigset_t mask;
+        CHECK(sigprocmask(SIG_BLOCK, NULL, &mask) == 0 && sigismember(&mask, SIGUSR1) == 0);
+        CHECK(deep[64] == 64);
+        swapcontext(&coroutines[me], &outside);
+    }
+}
+
+static void calls_of_coroutines(void)
+{
+    for (int i = 0; i < 3; i++) {
+        pthread_t t;
+        CHECK(pthread_create(&t, NULL, sleeper, NULL) == 0);
+    }
+    for (int i = 0; i < 4; i++) {
+        getcontext(&coroutines[i]);
+        coroutines[i].uc_stack = (stack_t){.ss_sp = malloc(16 * PAGE), .ss_size = 16 * PAGE};
+        makecontext(&coroutines[i], (void (*)(void))caller, 1, i);
+    }
+    for (int i = 0; i < 160; i++)
+        swapcontext(&outside, &coroutines[i % 4]);
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
@@ -810,7 +858,8 @@ int main(int argc, char **argv)
                   {"changed-jumps", changed_jumps},
                   {"fetch-faults", fetch_faults},
                   {"forks-in-vfork", forks_in_vfork},
-                  {"forks-beside-loads", forks_beside_loads}};
+                  {"forks-beside-loads", forks_beside_loads},
+                  {"calls-of-coroutines", calls_of_coroutines}};
     make_pool();
     for (size_t i = 0; argc == 2 && i < sizeof scenes / sizeof *scenes; i++)
         if (strcmp(argv[1], scenes[i].name) == 0) {

@@ -62,17 +62,16 @@ static long errno_of(long result)
  * the dispatcher makes the change (CHANGE_MARK). */
 static void code_changes(uint64_t address, uint64_t bytes)
 {
-    static const uint64_t all = ~FAULT_SIGNALS | SIGNAL_BIT(SIGTRAP);
-    uint64_t before = 0;
     struct thread *t = thread_self();
     if (!regions_overlap_code(address, bytes))
         return;
-    sys4(SYS_rt_sigprocmask, SIG_BLOCK, &all, &before, 8);
+    uint64_t before = signals_kernel_mask();
+    signals_change_kernel_mask(SIG_BLOCK, ~FAULT_SIGNALS | SIGNAL_BIT(SIGTRAP));
     if (t && __atomic_load_n(&t->state, __ATOMIC_RELAXED) != THREAD_NATIVE)
         sys3(SYSCALL_LEAVE, CHANGE_MARK, address, bytes);
     if (!t || __atomic_load_n(&t->state, __ATOMIC_RELAXED) == THREAD_NATIVE)
         arch_code_changes(address, bytes);
-    sys4(SYS_rt_sigprocmask, SIG_SETMASK, &before, 0, 8);
+    signals_change_kernel_mask(SIG_SETMASK, before);
 }
 
 /* A program that makes code writable intends to change it, perhaps where nothing is compared. */

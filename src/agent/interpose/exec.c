@@ -117,7 +117,7 @@ static void begin(struct executing *own, uint64_t hidden)
     }
     signals_set_ignored(ignored, 1);
     e->ignored = ignored;
-    sys4(SYS_rt_sigprocmask, SIG_BLOCK, &hidden, NULL, 8);
+    signals_change_kernel_mask(SIG_BLOCK, hidden);
     e->blocked = hidden;
 }
 
@@ -130,7 +130,7 @@ static void undo(struct executing *e)
 {
     struct executing done = *e;
     *e = (struct executing){.thread = NULL};
-    sys4(SYS_rt_sigprocmask, SIG_UNBLOCK, &done.blocked, NULL, 8);
+    signals_change_kernel_mask(SIG_UNBLOCK, done.blocked);
     signals_set_ignored(done.ignored, 0);
     resume(&done);
     thread_exec_failed(done.thread);
@@ -157,8 +157,7 @@ void exec_announce(const char *path)
     else if (exec_library_missing())
         __atomic_fetch_add(&session->refused_roots, 1, __ATOMIC_SEQ_CST);
     struct thread *t = agent_off ? NULL : thread_self_by_key(); /* of a vfork child: its parent */
-    uint64_t mask = 0;
-    sys4(SYS_rt_sigprocmask, SIG_BLOCK, NULL, &mask, 8);
+    uint64_t mask = signals_kernel_mask();
     uint32_t n = __atomic_fetch_add(&session->executions, 1, __ATOMIC_SEQ_CST);
     struct wire_execution *e = &session->execution[n % WIRE_MAX_EXECUTIONS];
     __atomic_store_n(&e->pid, 0, __ATOMIC_SEQ_CST);
@@ -247,11 +246,9 @@ static int spawn(spawning libc, pid_t *pid, const char *file, const posix_spawn_
 {
     struct executing executing;
     const struct thread *t = agent_off || !session ? NULL : thread_self();
-    uint64_t mask = 0;
     if (!libc)
         return ENOSYS;
-    sys4(SYS_rt_sigprocmask, SIG_BLOCK, NULL, &mask, 8);
-    begin(&executing, t ? signals_hidden(t, mask) : 0);
+    begin(&executing, t ? signals_hidden(t, signals_kernel_mask()) : 0);
     int result = libc(pid, file, actions, attributes, argv, envp);
     exec_failed(&executing);
     return result;

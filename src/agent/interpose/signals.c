@@ -21,8 +21,7 @@ static int fail(int code)
 }
 
 /* The kernel reads and writes structs on the stack, whose pages may be protected if the target allocated it.
- * With one thread all pages are unprotected meanwhile; with several threads no stack of a thread is ever
- * protected. */
+ * With one thread all pages are unprotected meanwhile; with several threads see signals_again. */
 static struct thread *hold(void)
 {
     struct thread *t =

@@ -224,10 +224,7 @@ void signals_uninstall(struct thread *t, int quiesced)
     stack_t none = {.ss_flags = SS_DISABLE};
     sys2(SYS_sigaltstack, t->signals.app_altstack.ss_flags & SS_DISABLE ? &none : &t->signals.app_altstack,
          0);
-    uint64_t mask = 0;
-    sys4(SYS_rt_sigprocmask, SIG_BLOCK, NULL, &mask, 8);
-    mask = signals_hidden(t, mask);
-    sys4(SYS_rt_sigprocmask, SIG_BLOCK, &mask, 0, 8);
+    signals_change_kernel_mask(SIG_BLOCK, signals_hidden(t, signals_kernel_mask()));
 }
 
 /* Installs the target's own alternate stack in the kernel, as the caller's parent had it. */

@@ -17,6 +17,38 @@
  * if the process has AMX state. */
 #define ALTSTACK_LEAST 2048u
 
+/* Of a call, before it is given up. */
+#define TRIES 1000u
+
+int signals_again(long ret, unsigned *tries, const void *variable, size_t bytes)
+{
+    const volatile char *bytes_of = variable;
+    if (ret != -EFAULT || !variable || (*tries)++ == TRIES)
+        return 0;
+    (void)bytes_of[0];
+    (void)bytes_of[bytes - 1];
+    return 1;
+}
+
+uint64_t signals_kernel_mask(void)
+{
+    uint64_t mask = 0;
+    unsigned tries = 0;
+    while (signals_again(sys4(SYS_rt_sigprocmask, SIG_BLOCK, NULL, &mask, 8), &tries, &mask, sizeof mask))
+        ;
+    return mask;
+}
+
+long signals_change_kernel_mask(int how, uint64_t set)
+{
+    unsigned tries = 0;
+    long ret;
+    do
+        ret = sys4(SYS_rt_sigprocmask, how, &set, NULL, 8);
+    while (signals_again(ret, &tries, &set, sizeof set));
+    return ret;
+}
+
 /* SIGTRAP stays unblocked, since threads that block every signal (libraries' worker threads do) would never
  * be sampled; SIGSEGV, since the kernel kills for a fault of safe_copy otherwise; and SIGSYS if calls may be
  * diverted. The target is shown the mask that it requested. */

@@ -35,11 +35,28 @@ extern struct kernel_sigaction signals_target[LAST_SIGNAL + 1];
 /* The last handler that it has installed for each signal but those that are always the agent's. */
 extern struct kernel_sigaction signals_last_handler[LAST_SIGNAL + 1];
 
-/* rt_sigaction of the kernel. */
+/*
+ * For system calls with pointers to the agent's variables, which may be on a stack that the target allocated
+ * itself, such as a coroutine's: another thread may protect its page at any moment, and the call fails with
+ * EFAULT. Nonzero: that happened. The variable was accessed, so that the page is unprotected; call again.
+ */
+int signals_again(long ret, unsigned *tries, const void *variable, size_t bytes);
+
+/* rt_sigaction of the kernel, with the agent's own structs (signals_again). */
 static inline long kernel_action(int sig, const struct kernel_sigaction *new, struct kernel_sigaction *old)
 {
-    return sys4(SYS_rt_sigaction, sig, new, old, 8);
+    unsigned tries = 0;
+    long ret;
+    do
+        ret = sys4(SYS_rt_sigaction, sig, new, old, 8);
+    while (signals_again(ret, &tries, new, sizeof *new) || signals_again(ret, &tries, old, sizeof *old));
+    return ret;
 }
+
+/* The calling thread's mask in the kernel. */
+uint64_t signals_kernel_mask(void);
+/* rt_sigprocmask of the kernel. 0, or a negative error. */
+long signals_change_kernel_mask(int how, uint64_t set);
 
 /* rt_sigaction on the target's dispositions. 0, or a negative error. */
 long signals_action(int sig, const struct kernel_sigaction *new, struct kernel_sigaction *old);
