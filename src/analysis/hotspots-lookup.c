@@ -3,6 +3,8 @@
  * (symbols/name.c). */
 #include "analysis/hotspots.h"
 
+#include <fnmatch.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"
@@ -40,6 +42,20 @@ void analysis_object_text(const struct profile_object *object, char *text, size_
     if (beginning)
         fit_text(text, size, beginning,
                  object->kind == PROFILE_OBJECT_FILE ? base_name(object->name) : object->name);
+}
+
+int analysis_function_matches(const char *pattern, const char *function)
+{
+    if (strcmp(pattern, function) == 0 || fnmatch(pattern, function, 0) == 0)
+        return 1;
+    for (const char *at = strchr(function, '('); at; at = strchr(at + 1, '(')) {
+        char *before = strndup(function, (size_t)(at - function));
+        int found = before && *before && (strcmp(pattern, before) == 0 || fnmatch(pattern, before, 0) == 0);
+        free(before);
+        if (found)
+            return 1;
+    }
+    return 0;
 }
 
 static int is_installed(const char *file)

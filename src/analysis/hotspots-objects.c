@@ -32,7 +32,7 @@ static int matches_one_of(const char *names, const char *function)
     while (*names) {
         size_t length = strcspn(names, ",");
         snprintf(pattern, sizeof pattern, "%.*s", (int)(length < sizeof pattern ? length : 0), names);
-        if (*pattern && fnmatch(pattern, function, 0) == 0)
+        if (*pattern && analysis_function_matches(pattern, function))
             return 1;
         names += length + (names[length] == ',');
     }

@@ -71,7 +71,8 @@ int report_hotspot_is(const struct analysis_hotspots *h, const struct analysis_h
     char text[NAME_ROOM];
     if (function) {
         put_function(row, h->by == ANALYSIS_BY_FUNCTION ? row->outer : row->frame, text);
-        if (!matches(function, text) && !(row->source && matches(function, row->outer->function)))
+        if (!analysis_function_matches(function, text) &&
+            !(row->source && analysis_function_matches(function, row->outer->function)))
             return 0;
     }
     if (!object)

@@ -69,10 +69,11 @@ static void decode_rust(char *name)
 }
 
 /*
- * Removes parameters and everything after them: the last group of parentheses that is not within brackets,
- * and is not "operator()" or "(anonymous namespace)".
+ * Where parameters begin: the last group of parentheses that is not within brackets, and is not "operator()"
+ * or
+ * "(anonymous namespace)". NULL: there are none.
  */
-static void cut_parameters(char *name)
+static char *find_parameters(char *name)
 {
     char *open = NULL;
     int depth = 0, angle = 0;
@@ -97,8 +98,7 @@ static void cut_parameters(char *name)
         else if (*c == ':' && depth == 0)
             open = NULL; /* they belong to a function that contains this one */
     }
-    if (open != NULL && open != name)
-        *open = '\0';
+    return open != name ? open : NULL;
 }
 
 /* Template functions have their result type in front: "void f<int>". */
@@ -128,27 +128,54 @@ static char *fortran(const char *name)
     return result;
 }
 
-char *symbols_demangle(const char *name)
+/* Of C++ and Rust's older scheme; NULL: the name is not mangled so, or memory is short. */
+static char *demangle_all(const char *name)
 {
     int status = 0;
-    char *found;
-    if (strncmp(name, "_R", 2) == 0)
-        return (found = rust_demangle(name, DMGL_NO_OPTS)) != NULL ? found : strdup(name);
     if (strncmp(name, "_Z", 2) != 0 && strncmp(name, "__Z", 3) != 0)
-        return (found = fortran(name)) != NULL ? found : strdup(name);
+        return NULL;
     /* LLVM gives local functions that it moves to another unit a number, which is no part of the name. */
     const char *suffix = strstr(name, ".llvm.");
     char *plain = suffix != NULL ? strndup(name, (size_t)(suffix - name)) : NULL;
     char *full = __cxa_demangle(plain != NULL ? plain : name, NULL, NULL, &status);
     free(plain);
+    return full;
+}
+
+char *symbols_demangle(const char *name)
+{
+    char *found;
+    if (strncmp(name, "_R", 2) == 0)
+        return (found = rust_demangle(name, DMGL_NO_OPTS)) != NULL ? found : strdup(name);
+    char *full = demangle_all(name);
     if (full == NULL)
-        return strdup(name);
+        return (found = fortran(name)) != NULL ? found : strdup(name);
     if (cut_hash(full)) {
         decode_rust(full);
         return full;
     }
-    cut_parameters(full);
+    char *parameters = find_parameters(full);
+    if (parameters != NULL)
+        *parameters = '\0';
     char *result = strdup(after_result(full));
+    free(full);
+    return result;
+}
+
+char *symbols_demangle_overload(const char *name)
+{
+    char *full = demangle_all(name), *result = NULL;
+    char *parameters = full != NULL && !cut_hash(full) ? find_parameters(full) : NULL;
+    if (parameters != NULL) {
+        char *clone = strstr(parameters, " [clone ");
+        if (clone != NULL)
+            *clone = '\0';
+        char *kept = strdup(parameters);
+        *parameters = '\0';
+        if (kept != NULL && asprintf(&result, "%s%s", after_result(full), kept) < 0)
+            result = NULL;
+        free(kept);
+    }
     free(full);
     return result;
 }

@@ -9,4 +9,7 @@
  */
 char *symbols_demangle(const char *name);
 
+/* With parameters ("ns::Table<int>::find(int) const"), malloc'ed. NULL: it has none, or memory is short. */
+char *symbols_demangle_overload(const char *name);
+
 #endif

@@ -21,6 +21,7 @@
 #include "base/base-name.h"
 #include "symbols/demangle.h"
 #include "symbols/jit-map.h"
+#include "symbols/mangled.h"
 #include "symbols/scopes.h"
 
 struct unit {
@@ -66,6 +67,7 @@ struct symbols_image {
     struct name *names;
     struct symbol *symbols; /* by low */
     size_t nsymbols;
+    struct mangled mangled;         /* names of symbols */
     int units_tried, symbols_tried; /* each is read when it is needed: much of it may be compressed */
 };
 
@@ -165,6 +167,17 @@ static void find_symbols(struct symbols_image *image)
     }
     if (image->nsymbols > 0)
         qsort(image->symbols, image->nsymbols, sizeof *image->symbols, compare_symbols);
+    for (size_t i = 0; i < image->nsymbols; i++)
+        mangled_add(&image->mangled, image->symbols[i].name);
+    mangled_sort(&image->mangled);
+}
+
+/* As it is shown: with parameters if functions of the image differ in nothing else. */
+static const char *demangle(struct symbols_image *image, const char *name)
+{
+    find_symbols(image);
+    char *overload = mangled_has_overload(&image->mangled, name) ? symbols_demangle_overload(name) : NULL;
+    return keep(image, overload != NULL ? overload : symbols_demangle(name));
 }
 
 static struct symbols_image *open_vdso(struct symbols_image *image)
@@ -231,6 +244,7 @@ void symbols_image_close(struct symbols_image *image)
     free(image->units);
     free(image->ranges);
     free(image->symbols);
+    mangled_clear(&image->mangled);
     for (struct name *name = image->names, *next; name != NULL; name = next) {
         next = name->next;
         free(name->text);
@@ -326,7 +340,7 @@ static const char *name_of(struct symbols_image *image, Dwarf_Die *die, int *sim
         dwarf_attr_integrate(die, DW_AT_MIPS_linkage_name, &attribute) != NULL)
         name = dwarf_formstring(&attribute);
     if (name != NULL)
-        return keep(image, symbols_demangle(name));
+        return demangle(image, name);
     if (dwarf_attr_integrate(die, DW_AT_name, &attribute) != NULL)
         name = dwarf_formstring(&attribute);
     *simple = name != NULL;
@@ -416,7 +430,7 @@ static struct symbol *find_symbol(struct symbols_image *image, uint64_t address)
 static const char *shown_name(struct symbols_image *image, struct symbol *symbol)
 {
     if (symbol->shown == NULL)
-        symbol->shown = keep(image, symbols_demangle(symbol->name));
+        symbol->shown = demangle(image, symbol->name);
     return symbol->shown;
 }
 

@@ -307,3 +307,39 @@ def test_wrong_usage(wrong, cachegram):
     result = run([cachegram, "annotate", *wrong])
     assert (result.status, result.out) == (2, b"")
     assert result.err.count(b"\n") == 1
+
+
+OVERLOADS = """
+#include <stdlib.h>
+static long *data;
+__attribute__((noinline)) long walk(long n) { long s = 0; for (long i = 0; i < n; i++) s += data[i * 8]; return s; }
+__attribute__((noinline)) long walk(long n, long step)
+{
+    long s = 0;
+    for (long i = 0; i < n; i++) s += data[i * 8 * step];
+    return s;
+}
+__attribute__((noinline)) static long *get(size_t n) { return (long *)calloc(n, 64); }
+__attribute__((noinline)) static long *get(int n) { return (long *)calloc(n, 64); }
+int main() { data = get((size_t)70000); data = get(80000); return (walk(10000) + walk(30000, 2)) & 1; }
+"""
+
+
+def test_overloads(cachegram, tmp_path):
+    """Each is a row of its own, and a name without parameters stands for all of them."""
+    (tmp_path / "x.cpp").write_text(OVERLOADS)
+    subprocess.run(["g++", "-O1", "-g", "-o", "x", "x.cpp"], cwd=tmp_path, check=True)
+    subprocess.run([cachegram, "record", "--mode", "full", "-o", "x.db", "./x"], cwd=tmp_path, check=True)
+
+    def output(*options):
+        return subprocess.run([cachegram, *options], cwd=tmp_path, check=True, capture_output=True, text=True).stdout
+
+    shares = {r["function"]: float(r["refs_share"]) for r in csv.DictReader(io.StringIO(output("hotspots", "x.db", "--format", "csv")))}
+    assert shares["walk(long, long)"] == pytest.approx(3 * shares["walk(long)"], rel=0.02)
+    assert "walk" not in shares
+    assert "references by walk: 4" in output("mrc", "x.db", "--function", "walk")
+    assert "references by walk(long): 1" in output("mrc", "x.db", "--function", "walk(long)")
+    text = output("annotate", "x.db", "walk")
+    assert "walk(long)  (x)" in text and "walk(long, long)  (x)" in text
+    objects = output("hotspots", "x.db", "--by", "object", "--alloc-wrappers", "get")
+    assert "block of main" in objects and "block of get" not in objects

@@ -17,6 +17,7 @@
 #include "symbols/demangle.h"
 #include "symbols/image.h"
 #include "symbols/jit-map.h"
+#include "symbols/mangled.h"
 #include "symbols/name.h"
 #include "symbols/types.h"
 
@@ -234,6 +235,44 @@ static void names(void **state)
         assert_string_equal(name, pairs[i][1]);
         free(name);
     }
+}
+
+static void names_of_overloads(void **state)
+{
+    static const char *const pairs[][2] = {
+        {"_Z4walkl", "walk(long)"},
+        {"_Z4walkd", "walk(double)"},
+        {"_Z4walkIiET_S0_", NULL}, /* the only walk<int> */
+        {"_Z5otherl", NULL},
+        {"_Z5otherl.cold", NULL},
+        {"_ZN5TableIiE4findEi", "Table<int>::find(int)"},
+        {"_ZNK5TableIiE4findEi", "Table<int>::find(int) const"},
+        {"_ZN5TableIiEC1Ev", NULL},
+        {"_ZN5TableIiEC2Ev", NULL},
+        {"_ZN5TableIiE4sizeEv", NULL},
+        {"_Z3sumIiET_S0_", "sum<int>(int)"},
+        {"_Z3sumIiET_S0_S0_", "sum<int>(int, int)"},
+        {"_Z4parti.isra.0", "part(int)"},
+        {"_Z4partj", "part(unsigned int)"},
+        {"_ZN5alloc3vec12Vec$LT$T$GT$4push17h0123456789abcdefE", NULL},
+        {"_ZN5alloc3vec12Vec$LT$T$GT$4push17h1123456789abcdefE", NULL},
+        {"main", NULL},
+    };
+    struct mangled m = {0};
+    (void)state;
+    for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++)
+        mangled_add(&m, pairs[i][0]);
+    mangled_sort(&m);
+    for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
+        assert_int_equal(mangled_has_overload(&m, pairs[i][0]), pairs[i][1] != NULL);
+        char *name = pairs[i][1] != NULL ? symbols_demangle_overload(pairs[i][0]) : NULL;
+        if (pairs[i][1] != NULL)
+            assert_string_equal(name, pairs[i][1]);
+        free(name);
+    }
+    assert_true(mangled_has_overload(&m, "_Z4parti")); /* as debug information has it */
+    assert_false(mangled_has_overload(&m, "_Z4walkc"));
+    mangled_clear(&m);
 }
 
 static void vdso(void **state)
@@ -454,6 +493,7 @@ int main(void)
         cmocka_unit_test(without_debug_information),
         cmocka_unit_test(files_that_are_none),
         cmocka_unit_test(names),
+        cmocka_unit_test(names_of_overloads),
         cmocka_unit_test(vdso),
         cmocka_unit_test(types_in_a_circle),
         cmocka_unit_test(map_of_a_jit_compiler),
