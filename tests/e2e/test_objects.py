@@ -340,3 +340,60 @@ def test_own_malloc(cachegram, tmp_path):
     assert hotspots(cachegram, db, "--by", "object")[0]["object"] == "arena"
     out = run([cachegram, "hotspots", "--by", "object", db]).out.decode()
     assert "its own malloc" in out
+
+
+UNLOADED = """
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+__attribute__((noinline)) static long walk(const char *p, long n)
+{
+    long s = 0;
+    for (int k = 0; k < 10; k++)
+        for (long i = 0; i < n; i += 64)
+            s += ((volatile const char *)p)[i];
+    return s;
+}
+int main(int argc, char **argv)
+{
+    void *library = dlopen("./lib.so", RTLD_NOW);
+    long (*own)(void) = (long (*)(void))dlsym(library, "own");
+    long r = own();
+    dlclose(library);
+    char *p = argc > 1 ? mmap(0, 3 << 20, PROT_READ, MAP_PRIVATE, open(argv[1], O_RDONLY), 0) : malloc(6 << 20);
+    return (r + walk(p, argc > 1 ? 3 << 20 : 6 << 20)) & 1;
+}
+"""
+LIBRARY = """
+static char table[7 << 20];
+long own(void)
+{
+    long s = 0;
+    for (int k = 0; k < 10; k++)
+        for (long i = 0; i < sizeof table; i += 64)
+            s += ((volatile char *)table)[i];
+    return s;
+}
+"""
+
+
+@pytest.mark.parametrize("what", ["block", "file"])
+def test_where_a_library_was(cachegram, tmp_path, what):
+    """What takes the place of an unloaded library is not its variable, nor was its variable what is there now. A
+    buffer of records may be of both times."""
+    (tmp_path / "main.c").write_text(UNLOADED)
+    (tmp_path / "lib.c").write_text(LIBRARY)
+    (tmp_path / "data.bin").write_bytes(b"x" * (3 << 20))
+    subprocess.run(["gcc", "-O1", "-g", "-fPIC", "-shared", "-o", "lib.so", "lib.c"], cwd=tmp_path, check=True)
+    subprocess.run(["gcc", "-O1", "-g", "-o", "main", "main.c"], cwd=tmp_path, check=True)
+    subprocess.run([cachegram, "record", "--mode", "full", "-o", "x.db", "./main", *(["data.bin"] if what == "file" else [])],
+                   cwd=tmp_path, stdout=subprocess.DEVNULL)
+    out = run([cachegram, "hotspots", tmp_path / "x.db", "--by", "function,object", "--format", "csv"]).out.decode()
+    shares = {}
+    for r in csv.DictReader(io.StringIO(out)):
+        shares.setdefault(r["function"], {})[r["object"]] = float(r["refs_share"])
+    for function, of in ("walk", "block of main" if what == "block" else "[file data.bin]"), ("own", "table"):
+        total = sum(shares[function].values())
+        there = sum(share for name, share in shares[function].items() if name.startswith(of))
+        assert there > 0.9 * total, shares

@@ -277,9 +277,22 @@ static void take_module(struct objects *o, const struct wire_module *shared)
         o->nmodules++;
 }
 
-/* The most recently loaded module at the address that still seems to be there. NULL: none. */
+static int is_anonymous(const struct vma *vma)
+{
+    return vma == NULL || vma->name[0] == '\0' || strncmp(vma->name, "[anon", 5) == 0;
+}
+
+/* Whether the mapping is the module's for certain. Either path may be truncated. */
+static int is_mapping_of(const struct module *m, const struct vma *vma)
+{
+    return vma != NULL && strncmp(vma->name, m->path, sizeof(m->path) - 1) == 0;
+}
+
+/* The most recently loaded module at the address that may be there, or, where another file is now, may have
+ * been there when the buffer was filled. NULL: none. */
 static const struct module *find_module(struct objects *o, uint64_t address, const struct vma *vma)
 {
+    const struct module *unloaded = NULL;
     uint32_t n = __atomic_load_n(&o->proc->nmodules, __ATOMIC_ACQUIRE);
     while (o->modules_seen < n && o->modules_seen < WIRE_MAX_MODULES)
         take_module(o, &o->proc->module[o->modules_seen++]);
@@ -287,12 +300,12 @@ static const struct module *find_module(struct objects *o, uint64_t address, con
         const struct module *m = &o->modules[i - 1];
         if (address < m->low || address >= m->high)
             continue;
-        /* Either path may be truncated. */
-        if (vma == NULL || vma->name[0] == '\0' || strncmp(vma->name, "[anon", 5) == 0 ||
-            strncmp(vma->name, m->path, sizeof(m->path) - 1) == 0)
+        if (is_anonymous(vma) || is_mapping_of(m, vma))
             return m;
+        if (unloaded == NULL && vma->name[0] == '/')
+            unloaded = m;
     }
-    return NULL;
+    return unloaded;
 }
 
 /* --- objects --- */
@@ -380,6 +393,21 @@ static int find_ended_thread(struct objects *o, uint64_t address, struct extent 
     return 1;
 }
 
+/*
+ * Whether the module was at the address when the buffer was filled; it may have been unloaded before or
+ * since. A block or mapping that the agent had reported by then has taken its place. *place: the surroundings
+ * for which that is so.
+ */
+static int has_module(struct objects *o, const struct module *m, uint64_t address, const struct vma *vma,
+                      struct heap_place *place)
+{
+    *place = (struct heap_place){.high = UINT64_MAX};
+    if (is_mapping_of(m, vma))
+        return 1;
+    heap_find(o->heap, address, o->since, place);
+    return place->object == 0;
+}
+
 /* A file is mapped at the address. Another one, or the same under another name, may have been there when the
  * buffer was filled: that is in the agent's reports. */
 static void find_file(struct objects *o, uint64_t address, struct extent *extent)
@@ -396,8 +424,9 @@ static struct extent find_extent(struct objects *o, uint64_t address)
     const struct vma *vma = find_vma(o, address);
     const struct module *m = find_module(o, address, vma);
     struct extent e = {.low = vma != NULL ? vma->start : address & ~(uint64_t)(WIRE_PAGE - 1)};
+    struct heap_place place = {.high = UINT64_MAX};
     e.high = vma != NULL ? vma->end : e.low + WIRE_PAGE;
-    if (m != NULL) {
+    if (m != NULL && has_module(o, m, address, vma, &place)) {
         struct extent v = {0};
         find_variable(o, m, address, &v);
         e.low = v.low > e.low || vma == NULL ? v.low : e.low;
@@ -415,7 +444,7 @@ static struct extent find_extent(struct objects *o, uint64_t address)
         e.is_zone = e.is_heap = 1;
     } else if (strcmp(vma->name, "[stack]") == 0) {
         e.id = number(o, PROFILE_OBJECT_STACK, "main thread", "", 0, 0);
-    } else if (vma->name[0] == '\0' || strncmp(vma->name, "[anon", 5) == 0) {
+    } else if (is_anonymous(vma)) {
         if (!find_thread(o, address, vma, &e)) {
             e.id = number(o, PROFILE_OBJECT_ANONYMOUS, vma->name, "", 0, 0);
             e.is_zone = 1;
@@ -424,6 +453,8 @@ static struct extent find_extent(struct objects *o, uint64_t address)
         e.id = number(o, PROFILE_OBJECT_FILE, vma->name, vma->name, 0, 0);
         find_file(o, address, &e);
     }
+    e.low = place.low > e.low ? place.low : e.low;
+    e.high = place.high < e.high ? place.high : e.high;
     return e;
 }
 
