@@ -108,17 +108,30 @@ static size_t find_ranges(const struct keyed *sites, size_t n, struct range rang
     return found > 1 ? found : 0;
 }
 
-/* Whether `a`, which begins first, is of the same function as `b`: nothing else is between them. The ranges
- * between them, if any, have been compared with both. */
+/* Whether the file is compiled by itself, and is hardly a part of a function in another file. */
+static int is_unit(const char *file)
+{
+    static const char *const endings[] = {".c", ".cc", ".cpp", ".cxx", ".C"};
+    const char *ending = strrchr(file, '.');
+    for (size_t i = 0; ending && i < sizeof endings / sizeof endings[0]; i++)
+        if (strcmp(ending, endings[i]) == 0)
+            return 1;
+    return 0;
+}
+
+/* Whether `a`, which begins first, is of the same function as `b`: nothing else is between them, and they are
+ * not of two units. The ranges between them, if any, have been compared with both. */
 static int is_one_function(const struct range *a, const struct range *b, const struct profile_image *image,
                            const struct keyed *all, size_t nall)
 {
-    return b->low <= a->high || !has_site(all, nall, image, a->high, b->low);
+    if (b->low <= a->high)
+        return 1;
+    return !(is_unit(a->source) && is_unit(b->source)) && !has_site(all, nall, image, a->high, b->low);
 }
 
 /*
- * Files can have static functions of the same name, with others between them. The code of one function with
- * lines of several files, such as a generated parser's, is in one place.
+ * Files can have static functions of the same name, with others between them that may have no site. The code
+ * of one function with lines of several files, such as a generated parser's, is in one place.
  *
  * Example: sites of `walk` in a.c at 100 to 120 and in b.c at 300 to 310, and a site of `main` at 200, are of
  * two functions. Those of `parse` in gram.c at 400 and 900, and in gram.y at 500 to 800, are of one.

@@ -245,6 +245,19 @@ def test_functions_of_one_name(cachegram, tmp_path):
     assert names.count("parse") == 1 and not any(name.startswith("parse (") for name in names)
 
 
+def test_neighbours_of_one_name(cachegram, tmp_path):
+    """Static functions of two files are two rows even if no code is known between them: what calls them is a jump."""
+    (tmp_path / "one.c").write_text(ONE_NAME["one.c"].replace(" + p[0]", ""))
+    (tmp_path / "two.c").write_text(ONE_NAME["two.c"].replace(" + p[0]", ""))
+    (tmp_path / "main.c").write_text(ONE_NAME["main.c"])
+    subprocess.run(["gcc", "-O2", "-g", "-o", "walks", "one.c", "two.c", "main.c"], cwd=tmp_path, check=True)
+    db = tmp_path / "walks.db"
+    assert run([cachegram, "record", *FULL, "-o", db, "--", tmp_path / "walks"]).status == 0
+    found = {row["function"]: row for row in hotspots(cachegram, db, "--size", "32K")}
+    assert "walk" not in found and "one" not in found
+    assert float(found["walk (one.c)"]["miss_ratio"]) > 0.99 and float(found["walk (two.c)"]["miss_ratio"]) < 0.01
+
+
 def test_lambdas(cachegram, tmp_path):
     """Each is a function of its own, with the name of its symbol: debug information calls all of them 'operator()'."""
     db = tmp_path / "lambdas.db"
