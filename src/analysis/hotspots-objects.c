@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/base-name.h"
 
@@ -71,11 +72,24 @@ static const struct profile_frame *choose(const struct analysis_hotspots *h,
     return last;
 }
 
-/* *column: of the call in the line that the name has; 0: not known. */
-static int name_block(const struct analysis_hotspots *h, struct profile_object *object,
-                      const struct profile_object_frame *path, size_t n, const char *wrappers,
-                      uint32_t *column)
+struct named_block {
+    struct profile_object *object;
+    uint32_t column; /* of the call in the line that the name has; 0: not known */
+    uint64_t frame;  /* of that line, if it is of Fortran; else 0 */
+    uint64_t offset; /* of the call in its module */
+};
+
+static int is_fortran(const char *file)
 {
+    const char *ending = strrchr(file, '.');
+    return ending && (fnmatch(".[fF]", ending, 0) == 0 || fnmatch(".[fF][0-9][0-9]", ending, 0) == 0 ||
+                      strcasecmp(ending, ".for") == 0);
+}
+
+static int name_block(const struct analysis_hotspots *h, const struct profile_object_frame *path, size_t n,
+                      const char *wrappers, struct named_block *block)
+{
+    struct profile_object *object = block->object;
     char text[NAME_CAPACITY] = "unknown code";
     const struct profile_object_frame *place = NULL;
     const struct profile_frame *frame = n > 0 ? choose(h, path, n, wrappers, &place) : NULL;
@@ -86,7 +100,9 @@ static int name_block(const struct analysis_hotspots *h, struct profile_object *
         snprintf(text, sizeof text, "%s", frame->function);
     else if (place && *place->module)
         snprintf(text, sizeof text, "%s+0x%" PRIx64, base_name(place->module), place->offset);
-    *column = frame && *frame->file ? frame->column : 0;
+    block->column = frame && *frame->file ? frame->column : 0;
+    block->frame = frame && is_fortran(frame->file) ? frame->id : 0;
+    block->offset = place ? place->offset : 0;
     free(object->name);
     free(object->module);
     object->name = strdup(text);
@@ -108,18 +124,38 @@ static int compare(const void *a, const void *b)
     return order ? order : x->id < y->id ? -1 : x->id > y->id;
 }
 
-struct named_block {
-    struct profile_object *object;
-    uint32_t column;
-};
-
 static int compare_blocks(const void *a, const void *b)
 {
     const struct named_block *x = a, *y = b;
     int order = strcmp(x->object->name, y->object->name);
     if (order == 0)
         order = strcmp(x->object->module, y->object->module);
-    return order ? order : x->column < y->column ? -1 : x->column > y->column;
+    if (order == 0)
+        order = x->column < y->column ? -1 : x->column > y->column;
+    return order ? order : x->offset < y->offset ? -1 : x->offset > y->offset;
+}
+
+/*
+ * gfortran's columns are those of statements: "main a.f90:7 call 2" for the second array of an
+ * "allocate(a(n), b(n))". blocks[n] of one name are in the order of the code. If the line was inlined to
+ * several places, the calls there may be copies, and remain one object. 0 or -ENOMEM.
+ */
+static int number_calls(struct named_block *blocks, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (blocks[i].frame == 0 || blocks[i].frame != blocks[0].frame)
+            return 0;
+    if (n == 0 || blocks[n - 1].offset == blocks[0].offset)
+        return 0;
+    for (size_t i = 0, call = 0; i < n; i++) {
+        char *name;
+        call += i == 0 || blocks[i].offset != blocks[i - 1].offset;
+        if (asprintf(&name, "%s call %zu", blocks[i].object->name, call) < 0)
+            return -ENOMEM;
+        free(blocks[i].object->name);
+        blocks[i].object->name = name;
+    }
+    return 0;
 }
 
 /* "main a.c:7:14" where blocks are allocated by several calls in line 7. Copies that the compiler made of one
@@ -143,6 +179,8 @@ static int tell_apart(struct named_block *blocks, size_t n)
             free(blocks[i].object->name);
             blocks[i].object->name = name;
         }
+        if (!several && number_calls(&blocks[first], end - first) < 0)
+            return -ENOMEM;
     }
     return 0;
 }
@@ -207,7 +245,7 @@ int analysis_objects_load(struct profile *p, struct analysis_hotspots *h, const 
         if (object->kind != PROFILE_OBJECT_BLOCK)
             continue;
         blocks[nblocks].object = object;
-        code = name_block(h, object, paths + first, length, wrappers, &blocks[nblocks++].column);
+        code = name_block(h, paths + first, length, wrappers, &blocks[nblocks++]);
     }
     if (code == 0)
         code = tell_apart(blocks, nblocks);

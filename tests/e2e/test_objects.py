@@ -397,3 +397,35 @@ def test_where_a_library_was(cachegram, tmp_path, what):
         total = sum(shares[function].values())
         there = sum(share for name, share in shares[function].items() if name.startswith(of))
         assert there > 0.9 * total, shares
+
+
+ARRAYS = """
+program arrays
+  real(8), allocatable :: a(:), b(:)
+  integer :: i, k
+  real(8) :: s
+  allocate(a(200000), b(400000))
+  a = 1
+  b = 2
+  s = 0
+  do k = 1, 5
+    do i = 1, 200000, 8
+      s = s + a(i)
+    end do
+  end do
+  print *, s + sum(b)
+end program
+"""
+
+
+def test_arrays_of_one_line(cachegram, tmp_path):
+    """gfortran's columns are those of statements: the calls of one have numbers."""
+    (tmp_path / "arrays.f90").write_text(ARRAYS)
+    subprocess.run(["gfortran", "-O1", "-g", "-o", "arrays", "arrays.f90"], cwd=tmp_path, check=True)
+    subprocess.run([cachegram, "record", "--mode", "full", "-o", "x.db", "./arrays"], cwd=tmp_path, check=True, stdout=subprocess.DEVNULL)
+    out = run([cachegram, "hotspots", tmp_path / "x.db", "--by", "object", "--size", "32K", "--format", "csv"]).out.decode()
+    misses = {r["object"]: float(r["miss_share"]) for r in csv.DictReader(io.StringIO(out))}
+    first, second = (misses[f"block of arrays arrays.f90:6 call {n}"] for n in (1, 2))
+    assert "block of arrays arrays.f90:6" not in misses
+    # a: written once, and read five times; b, twice as large: written and read once
+    assert first / second == pytest.approx(6 / 4, rel=0.02)
