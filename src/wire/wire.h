@@ -34,7 +34,7 @@
 
 #define WIRE_ENV "CACHEGRAM_SESSION"
 #define WIRE_MAGIC 0x6d61726765686361ull /* "achegram" */
-#define WIRE_VERSION 28u
+#define WIRE_VERSION 29u
 /* The agent does not start in a process whose limit on memory leaves less: three times what it maps
  * (docs/agent-rules.md), so that the process does not reach the limit because of the agent. */
 #define WIRE_ROOM_MB 1056
@@ -486,6 +486,7 @@ struct wire_ticks {
 struct wire_proc {
     uint32_t state; /* atomic */
     uint32_t pid, ppid;
+    uint32_t copied_pid; /* the process of which fork has made it, with its memory; 0: none */
     uint64_t start_ns;
     char exe[1024];
     uint64_t next_seq;      /* atomic */

@@ -429,3 +429,45 @@ def test_arrays_of_one_line(cachegram, tmp_path):
     assert "block of arrays arrays.f90:6" not in misses
     # a: written once, and read five times; b, twice as large: written and read once
     assert first / second == pytest.approx(6 / 4, rel=0.02)
+
+
+FORKS = """
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static long walk(volatile char *p, long n)
+{
+    long s = 0;
+    for (int k = 0; k < 10; k++)
+        for (long i = 0; i < n; i += 64)
+            s += p[i];
+    return s;
+}
+int main(void)
+{
+    char *kept = malloc(2 << 20), *freed = malloc(3 << 20);
+    for (long i = 0; i < 2 << 20; i += 64)
+        kept[i] = 1;
+    for (int child = 0; child < 2; child++) {
+        if (fork() == 0) {
+            free(freed);
+            char *own = malloc(3 << 20);
+            _exit((walk(kept, 2 << 20) + walk(own, 3 << 20)) & 1);
+        }
+        wait(NULL);
+    }
+    return 0;
+}
+"""
+
+
+def test_blocks_of_the_parent(cachegram, tmp_path):
+    """A forked child has its parent's blocks, and what it allocates itself where they were freed."""
+    (tmp_path / "forks.c").write_text(FORKS)
+    subprocess.run(["gcc", "-O1", "-g", "-o", "forks", "forks.c"], cwd=tmp_path, check=True)
+    subprocess.run([cachegram, "record", "--mode", "full", "-o", "x.db", "./forks"], cwd=tmp_path, check=True, stdout=subprocess.DEVNULL)
+    out = run([cachegram, "hotspots", tmp_path / "x.db", "--by", "object", "--size", "32K", "--format", "csv"]).out.decode()
+    misses = {r["object"]: float(r["miss_share"]) for r in csv.DictReader(io.StringIO(out))}
+    line = {word: next(i for i, text in enumerate(FORKS.splitlines(), 1) if word in text) for word in ("*kept", "*own")}
+    assert misses[f"block of main forks.c:{line['*kept']}"] == pytest.approx(42 / 102, abs=0.05)  # megabytes
+    assert misses[f"block of main forks.c:{line['*own']}"] == pytest.approx(60 / 102, abs=0.05)

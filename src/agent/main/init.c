@@ -34,8 +34,10 @@ static uint8_t *map_slot(int fd, uint32_t i)
                    : own_map_session_again(at, session->slot_bytes);
 }
 
-static void describe_process(void)
+/* parent: if it is a forked child, else NULL. */
+static void describe_process(const struct wire_proc *parent)
 {
+    proc->copied_pid = parent ? parent->pid : 0;
     proc->start_ns = sys_clock_ns(CLOCK_MONOTONIC);
     proc->ppid = (uint32_t)sys0(SYS_getppid);
     long n = sys3(SYS_readlink, "/proc/self/exe", proc->exe, sizeof proc->exe - 1);
@@ -79,7 +81,7 @@ static int claim_free_slot(int fd)
             burst_attached();
             if (!proc->template_used)
                 proc->template_used = 8;
-            describe_process();
+            describe_process(fd < 0 ? parent : NULL);
             __atomic_fetch_add(&session->attached, 1, __ATOMIC_SEQ_CST);
             if (i >= session->nslots / SLOTS_RING_FROM)
                 doorbell();

@@ -136,6 +136,15 @@ static int has_recorded(const struct drain *d, const struct slot *slot)
     return 0;
 }
 
+/* The process of which fork has made this one; NULL: none, or it is not known any more. */
+static const struct reduce_process *copied_process(const struct drain *d, const struct wire_proc *proc)
+{
+    for (uint32_t i = 0; proc->copied_pid != 0 && i < d->session->layout.nslots; i++)
+        if (d->slots[i].proc != NULL && d->slots[i].proc != proc && d->slots[i].pid == proc->copied_pid)
+            return &d->slots[i].process;
+    return NULL;
+}
+
 /* Not done for a process that has ended and recorded nothing: it takes most of the time that a short process
  * costs. */
 static void begin_reducing(struct drain *d, struct slot *slot)
@@ -148,7 +157,7 @@ static void begin_reducing(struct drain *d, struct slot *slot)
         reduce_process_init(d->reducer, &slot->process, &source, proc->module, &proc->nmodules, &err) < 0)
         drain_set_trouble(d, &err);
     if (slot->process.decoder != NULL && d->session->map->heap != 0 &&
-        reduce_process_objects(d->reducer, &slot->process, proc, pid, &err) < 0)
+        reduce_process_objects(d->reducer, &slot->process, proc, pid, copied_process(d, proc), &err) < 0)
         drain_set_trouble(d, &err);
     if (slot->process.decoder != NULL && d->session->map->stacks != 0 &&
         reduce_process_paths(d->reducer, &slot->process, proc->module, &proc->nmodules, pid, &err) < 0)

@@ -3,6 +3,7 @@
 #include "collect/objects/blocks.h"
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include "base/random.h"
 #include "collect/tunables.h"
 
@@ -83,6 +84,24 @@ int blocks_put(struct blocks *b, const struct block_span *span)
     nodes[at].left = below;
     nodes[at].right = rest;
     *link = at;
+    return 0;
+}
+
+int blocks_copy(struct blocks *b, const struct blocks *from)
+{
+    struct node *nodes = malloc(from->capacity * sizeof(*nodes));
+    if (from->capacity == 0 || nodes == NULL) {
+        free(nodes);
+        return from->capacity == 0 ? 0 : -ENOMEM;
+    }
+    memcpy(nodes, from->nodes, from->capacity * sizeof(*nodes));
+    free(b->nodes);
+    *b = *from;
+    b->nodes = nodes;
+    /* Positions are those of the other process' reports: what was freed is not known here. */
+    for (uint32_t i = 1; i <= b->n; i++)
+        if (nodes[i].span.ended != 0)
+            nodes[i].span.object = 0;
     return 0;
 }
 

@@ -263,6 +263,13 @@ void heap_take(struct heap *h, uint64_t until, uint64_t now_ns)
     set_interval(h, now_ns);
 }
 
+int heap_inherit(struct heap *h, struct heap *of, uint64_t now_ns)
+{
+    heap_take(of, UINT64_MAX, now_ns);
+    h->live = of->live;
+    return blocks_copy(h->blocks, of->blocks) < 0 || blocks_copy(h->maps, of->maps) < 0 ? -ENOMEM : 0;
+}
+
 /* --- look-up --- */
 
 static int is_near(const struct block_span *b, uint64_t address)

@@ -17,6 +17,9 @@ struct heap;
 /* The slot is not owned. NULL when memory is short (err says so). */
 struct heap *heap_new(struct object_table *table, struct wire_proc *proc, struct error *err);
 void heap_free(struct heap *h); /* NULL is allowed */
+/* What the process of `of` has reported so far holds for this one, a copy that fork has made of it, too: to
+ * be called before the first report is taken. 0 or -ENOMEM. */
+int heap_inherit(struct heap *h, struct heap *of, uint64_t now_ns);
 /* Takes reports out of the ring, up to a position. now_ns: CLOCK_MONOTONIC. */
 void heap_take(struct heap *h, uint64_t until, uint64_t now_ns);
 /* If it is half full, the oldest. The others are kept for buffers of records that are still to come. */

@@ -158,6 +158,11 @@ void objects_free(struct objects *o)
     pages_sparse_free(o, sizeof(*o));
 }
 
+int objects_inherit(struct objects *o, struct objects *of)
+{
+    return heap_inherit(o->heap, of->heap, clock_ns(CLOCK_MONOTONIC));
+}
+
 /* --- mappings --- */
 
 /* Number of areas that end at the address or before. */

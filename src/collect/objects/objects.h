@@ -18,6 +18,8 @@ struct objects; /* those of one process */
 struct objects *objects_new(struct object_table *table, struct wire_proc *proc, uint32_t pid,
                             unsigned line_bytes, struct error *err);
 void objects_free(struct objects *o); /* NULL is allowed */
+/* The process is a copy of that one, made by fork, with its blocks and mappings. 0 or -ENOMEM. */
+int objects_inherit(struct objects *o, struct objects *of);
 /* Reads all mappings of the process now, since it may have ended later. */
 void objects_look(struct objects *o);
 /* Likewise with the process' first buffer, and later if some time has passed since: it has mapped more by

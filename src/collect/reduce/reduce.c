@@ -193,12 +193,14 @@ static int make_stack(const struct reducer *r, struct reduce_process *process, s
 }
 
 int reduce_process_objects(struct reducer *r, struct reduce_process *process, struct wire_proc *proc,
-                           uint32_t pid, struct error *err)
+                           uint32_t pid, const struct reduce_process *copied, struct error *err)
 {
     if (r->objects == NULL || r->sample != NULL) /* then no sites are counted */
         return 0;
     if ((process->objects = objects_new(r->objects, proc, pid, r->line_bytes, err)) == NULL)
         return -ENOMEM;
+    if (copied != NULL && copied->objects != NULL && objects_inherit(process->objects, copied->objects) < 0)
+        return error_set(err, -ENOMEM, "out of memory for the data objects of a process");
     /* In full mode no thread waits for an answer: the process may end before its first buffer arrives. */
     if (r->mode != REDUCE_BURSTS)
         objects_look(process->objects);

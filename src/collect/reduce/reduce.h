@@ -136,10 +136,10 @@ const struct code *reduce_code(const struct reducer *r);
 void reduce_describe(const struct reducer *r, struct symbols_code *code);
 /* The data objects of all processes; NULL: they were not looked for. */
 struct object_table *reduce_objects(const struct reducer *r);
-/* From now on data objects of the process are looked for, if its sites are counted. 0, or -ENOMEM with err.
- */
+/* From now on data objects of the process are looked for, if its sites are counted. copied: the process of
+ * which fork has made it; NULL: none that is known. 0, or -ENOMEM with err. */
 int reduce_process_objects(struct reducer *r, struct reduce_process *process, struct wire_proc *proc,
-                           uint32_t pid, struct error *err);
+                           uint32_t pid, const struct reduce_process *copied, struct error *err);
 /* From now on it is known by which calls its code is reached, if its sites are counted; before its first
  * buffer. modules, nmodules: as for reduce_process_init. 0, or -ENOMEM. */
 int reduce_process_paths(struct reducer *r, struct reduce_process *process, const struct wire_module *modules,
