@@ -52,7 +52,7 @@ static void put_troubles(FILE *out, const struct analysis_summary *s)
             fprintf(out, "  note        %" PRIu64 " %s%s%s\n", value, trouble_counters[i].what,
                     value == 1 ? "" : "s", trouble_counters[i].meaning);
     }
-    if (counter_of(s, "disabled"))
+    if (counter_of(s, "disabled") && !*s->warning) /* a warning says more */
         fputs("  note        profiling was disabled in at least one process\n", out);
 }
 

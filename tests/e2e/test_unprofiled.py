@@ -111,6 +111,16 @@ def test_neither_perf_events_nor_timers(record, cachegram, built, spin, script):
     assert totals(db)["bursts"] == 0 and b"too short" not in run([cachegram, "mrc", db]).err
 
 
+def test_no_timers(record, cachegram, built):
+    """They are the fallback: nothing is missing where perf events can be had."""
+    result, db = record(BURST, [built / "micro", *SPIN], wrap=[built / "no_perf", "--timers"])
+    with sqlite3.connect(db) as con:
+        has_events = con.execute("select value from run where key = 'trigger'").fetchone() == ("perf",)
+    assert (b"profiled" not in result.summary) == has_events, result.summary
+    assert (b"disabled" not in run([cachegram, "report", db]).out) == has_events
+    assert not has_events or totals(db)["bursts"] > 0
+
+
 FORKS = """import os
 for i in range(3):
     if os.fork() == 0:

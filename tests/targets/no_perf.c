@@ -1,5 +1,6 @@
 /* Executes a command to which the kernel refuses performance events, as a container or a strict
- * kernel.perf_event_paranoid would. usage: no_perf [--no-timers] COMMAND [ARGUMENTS] */
+ * kernel.perf_event_paranoid would. --no-timers: nor timers; --timers: timers alone.
+ * usage: no_perf [--no-timers|--timers] COMMAND [ARGUMENTS] */
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -11,10 +12,11 @@
 
 int main(int argc, char **argv)
 {
-    int no_timers = argc > 1 && strcmp(argv[1], "--no-timers") == 0;
+    int timers_alone = argc > 1 && strcmp(argv[1], "--timers") == 0;
+    int no_timers = timers_alone || (argc > 1 && strcmp(argv[1], "--no-timers") == 0);
     struct sock_filter code[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_perf_event_open, 0, 1),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, timers_alone ? ~0u : SYS_perf_event_open, 0, 1),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EACCES),
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, no_timers ? SYS_timer_create : ~0u, 0, 1),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),

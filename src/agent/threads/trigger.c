@@ -20,10 +20,8 @@ void trigger_create_timer(struct thread *t)
     event._sigev_un._tid = (int)t->tid;
     long made = sys3(SYS_timer_create, CLOCK_THREAD_CPUTIME_ID, &event, &t->timing.timer);
     t->timing.has_timer = !sys_failed(made);
-    if (t->timing.has_timer)
-        return;
-    proc->timer_errno = (uint32_t)-made;
-    proc->count.disabled = WIRE_OFF_TIMER; /* set, not added to: several threads may lack a timer */
+    if (!t->timing.has_timer)
+        proc->timer_errno = (uint32_t)-made;
 }
 
 void trigger_claim(struct thread *t)
@@ -138,6 +136,8 @@ static void arm_planned(struct thread *t, uint64_t now, int anew)
         t->timing.trigger = NULL;
     }
     if (!t->timing.trigger) {
+        if (!t->timing.has_timer) /* set, not added to: several threads may lack one */
+            proc->count.disabled = WIRE_OFF_TIMER;
         set_timer(t, t->timing.planned_ns);
         return;
     }
