@@ -66,7 +66,8 @@ BLOCKS = {
     "malloc": ("hot_blocks.c", ["list", 30], "follow", "block of new_node hot_blocks.c:", "next|value[]", "node"),
     "new": ("hot_blocks.cpp", ["new", 30], "main", "block of store::make_item hot_blocks.cpp:", "key", "Item"),
     "vector": ("hot_cloud.cpp", [30], "model::cloud::sum_charges", "block of model::cloud::cloud hot_cloud.cpp:", "charge", "particle"),
-    "map": ("hot_blocks.cpp", ["map", 30], "std::_Rb_tree_increment", "block of store::Table::insert hot_blocks.cpp:",
+    # The library has the function for a const node, too.
+    "map": ("hot_blocks.cpp", ["map", 30], "std::_Rb_tree_increment(std::_Rb_tree_node_base*)", "block of store::Table::insert hot_blocks.cpp:",
             "_M_left|_M_right|_M_parent|", "_Rb_tree_node_base|"),
     "list": ("hot_elements.cpp", ["list", 30], "sum_list", "block of main hot_elements.cpp:", "_M_storage.note[]", "_List_node<order>"),
     "unique": ("hot_elements.cpp", ["unique", 30], "sum_array", "block of main hot_elements.cpp:", "price", "order"),
