@@ -457,6 +457,7 @@ int main(void)
         }
         wait(NULL);
     }
+    usleep(500000); /* the recorder may be late, and does not know the blocks of a parent that has ended */
     return 0;
 }
 """
