@@ -326,7 +326,7 @@ int main() { data = get((size_t)70000); data = get(80000); return (walk(10000) +
 
 
 def test_overloads(cachegram, tmp_path):
-    """Each is a row of its own, and a name without parameters stands for all of them."""
+    """Each is a row of its own; a name without parameters selects all of them."""
     (tmp_path / "x.cpp").write_text(OVERLOADS)
     subprocess.run(["g++", "-O1", "-g", "-o", "x", "x.cpp"], cwd=tmp_path, check=True)
     subprocess.run([cachegram, "record", "--mode", "full", "-o", "x.db", "./x"], cwd=tmp_path, check=True)
