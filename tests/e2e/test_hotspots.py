@@ -280,8 +280,9 @@ def test_process_without_bursts(built, cachegram, tmp_path):
         rows = hotspots(cachegram, db, "--size", "32K", "--by", by, "--comm", shell)
         assert sum(float(row["miss_share"]) for row in rows) == pytest.approx(1, abs=1e-6)
         assert sum(float(row["refs_share"]) for row in rows) == pytest.approx(1, abs=1e-6)
+    # Which of the matrix' two functions comes first is chance: few bursts, and they take milliseconds in turn.
     rows = hotspots(cachegram, db, "--size", "32K")
-    assert rows[0]["function"] == "by_columns" and any(row["module"].endswith(shell) for row in rows)
+    assert rows[0]["function"] in ("by_columns", "by_rows") and any(row["module"].endswith(shell) for row in rows)
 
 
 def test_filters_and_order(profiles, cachegram):
