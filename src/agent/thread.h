@@ -210,6 +210,7 @@ struct timing_state {
     int was_counted;
     int timer, has_timer;
     struct wire_trigger *trigger; /* NULL: the timer is used instead */
+    uint32_t *timer_tid;          /* then its entry in the list of such threads; NULL: it has none */
     uint64_t cookie;              /* by which the collector recognises that this is still the same program */
     uint64_t random;
     uint64_t retired_cpu_ns; /* its CPU time when threads_await_delivery began */

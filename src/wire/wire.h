@@ -34,7 +34,7 @@
 
 #define WIRE_ENV "CACHEGRAM_SESSION"
 #define WIRE_MAGIC 0x6d61726765686361ull /* "achegram" */
-#define WIRE_VERSION 29u
+#define WIRE_VERSION 30u
 /* The agent does not start in a process whose limit on memory leaves less: three times what it maps
  * (docs/agent-rules.md), so that the process does not reach the limit because of the agent. */
 #define WIRE_ROOM_MB 1056
@@ -502,6 +502,8 @@ struct wire_proc {
     uint64_t mapped_at;                   /* address of this struct in the process */
     uint64_t stack_top;                   /* an address in the last pages of the main stack; 0: not known */
     struct wire_trigger trigger[WIRE_MAX_TRIGGERS];
+    /* Threads that have given up their trigger and use their own timer; atomic; 0: free. */
+    uint32_t timer_tid[WIRE_MAX_TRIGGERS];
     struct wire_desc desc[WIRE_MAX_BUFFERS];
     struct wire_stack stack[WIRE_MAX_BUFFERS]; /* of the burst that begins in the buffer of the same index */
     struct wire_module module[WIRE_MAX_MODULES];

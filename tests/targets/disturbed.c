@@ -3,10 +3,11 @@
 /*
  * disturbed LOOPS WHAT...: every thread that counts makes 2 * LOOPS references in its loop, whatever else
  * goes on: `tick` (a thread wakes up every 10 ms), `masked` (it blocks all signals), `map` (code is mapped
- * and unmapped), `load` (a library is loaded and unloaded), `two` (a second thread counts), `often` (load and
- * count by turns, twenty times), `raw` (a thread that pthread_create does not know counts as well), `most`
- * (ten times as much), `trap` (the loop runs with SIGTRAP blocked by a system call instruction of the
- * program's own), `fault` (such an instruction has set the default action of SIGSEGV). Prints the sums.
+ * and unmapped), `load` (a library is loaded and unloaded), `two` (a second thread counts), `naps` (that one
+ * sleeps 20,000 times before), `often` (load and count by turns, twenty times), `raw` (a thread that
+ * pthread_create does not know counts as well), `most` (ten times as much), `trap` (the loop runs with
+ * SIGTRAP blocked by a system call instruction of the program's own), `fault` (such an instruction has set
+ * the default action of SIGSEGV). Prints the sums.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -22,7 +23,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-static long loops;
+static long loops, naps;
 static volatile int raw_done;
 static int raw_times = 1;
 
@@ -37,6 +38,8 @@ static long count(long n)
 static void *count_all(void *unused)
 {
     (void)unused;
+    for (long i = 0; i < naps; i++)
+        usleep(1);
     return (void *)count(loops);
 }
 
@@ -125,6 +128,7 @@ int main(int argc, char **argv)
         if (strcmp(argv[i], "fault") == 0)
             reset_fault();
         two |= strcmp(argv[i], "two") == 0;
+        naps = strcmp(argv[i], "naps") == 0 ? 20000 : naps;
         often |= strcmp(argv[i], "often") == 0;
         raw |= strcmp(argv[i], "raw") == 0;
         raw_times = strcmp(argv[i], "most") == 0 ? 10 : raw_times;

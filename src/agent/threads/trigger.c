@@ -27,6 +27,7 @@ void trigger_create_timer(struct thread *t)
 void trigger_claim(struct thread *t)
 {
     t->timing.trigger = NULL;
+    t->timing.timer_tid = NULL;
     for (uint32_t i = 0; session->perf && i < WIRE_MAX_TRIGGERS; i++) {
         uint32_t expected = 0;
         if (__atomic_load_n(&proc->trigger[i].tid, __ATOMIC_RELAXED) == 0 &&
@@ -100,8 +101,22 @@ static int tick_is_due(struct thread *t, uint64_t tick_ns, uint64_t now)
     return now + half >= t->timing.planned_ns;
 }
 
+/* The collector would otherwise not know the thread. */
+static void list_timer(struct thread *t)
+{
+    for (uint32_t i = 0; !t->timing.timer_tid && i < WIRE_MAX_TRIGGERS; i++) {
+        uint32_t expected = 0;
+        if (__atomic_compare_exchange_n(&proc->timer_tid[i], &expected, t->tid, 0, __ATOMIC_RELAXED,
+                                        __ATOMIC_RELAXED))
+            t->timing.timer_tid = &proc->timer_tid[i];
+    }
+}
+
 void trigger_release(struct thread *t)
 {
+    if (t->timing.timer_tid)
+        __atomic_store_n(t->timing.timer_tid, 0, __ATOMIC_RELAXED);
+    t->timing.timer_tid = NULL;
     if (!t->timing.trigger)
         return;
     __atomic_store_n(&t->timing.trigger->tid, 0, __ATOMIC_SEQ_CST);
@@ -134,6 +149,7 @@ static void arm_planned(struct thread *t, uint64_t now, int anew)
     if (t->timing.trigger && event_costs_too_much(t, now)) {
         trigger_release(t);
         t->timing.trigger = NULL;
+        list_timer(t);
     }
     if (!t->timing.trigger) {
         if (!t->timing.has_timer) /* set, not added to: several threads may lack one */

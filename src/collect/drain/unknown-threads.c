@@ -6,13 +6,26 @@
 #include <stdlib.h>
 #include "base/read-text.h"
 
-/* Threads claim a trigger when they are attached. */
-static int is_known(const struct wire_proc *proc, uint32_t tid)
+static int has_trigger(const struct wire_proc *proc, uint32_t tid)
 {
     for (uint32_t i = 0; i < WIRE_MAX_TRIGGERS; i++)
         if (__atomic_load_n(&proc->trigger[i].tid, __ATOMIC_RELAXED) == tid)
             return 1;
     return 0;
+}
+
+static int has_timer(const struct wire_proc *proc, uint32_t tid)
+{
+    for (uint32_t i = 0; i < WIRE_MAX_TRIGGERS; i++)
+        if (__atomic_load_n(&proc->timer_tid[i], __ATOMIC_RELAXED) == tid)
+            return 1;
+    return 0;
+}
+
+/* Threads claim a trigger when they are attached, and are listed when they give it up for a timer. */
+static int is_known(const struct wire_proc *proc, uint32_t tid)
+{
+    return has_trigger(proc, tid) || has_timer(proc, tid);
 }
 
 static void list(struct unknown_threads *u, const struct wire_proc *proc, pid_t pid)
@@ -36,7 +49,8 @@ void unknown_threads_look(struct unknown_threads *u, const struct wire_proc *pro
     struct unknown_threads last = *u;
     u->n = 0;
     /* Threads have no trigger if there are no perf events, or none is left. */
-    if (proc->count.disabled != WIRE_OFF_NOT || !is_known(proc, (uint32_t)pid) || !is_known(proc, 0))
+    if (proc->count.disabled != WIRE_OFF_NOT || !is_known(proc, (uint32_t)pid) || !has_trigger(proc, 0) ||
+        !has_timer(proc, 0))
         return;
     list(u, proc, pid);
     for (unsigned i = 0; i < u->n; i++)
