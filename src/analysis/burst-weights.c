@@ -101,6 +101,19 @@ static int weigh_phase(struct profile *p, struct analysis_sample *s, struct anal
     return code < 0 ? code : 0;
 }
 
+/* Leaves weights only to the bursts of the selected threads and processes. */
+static void weigh_selected(struct analysis_sample *s, const struct analysis_selection *selection)
+{
+    const struct loaded *l = &s->loaded;
+    for (size_t i = 0, burst = 0; i < l->nlist; i++) {
+        if (l->list[i].references == 0)
+            continue;
+        if (!analysis_selection_has(selection, l->list[i].process, l->list[i].tid))
+            l->bursts[burst].weight = 0;
+        burst++;
+    }
+}
+
 /* The weights of the whole run. */
 static void weigh_all(struct analysis_sample *s)
 {
@@ -108,7 +121,8 @@ static void weigh_all(struct analysis_sample *s)
         s->loaded.bursts[i].weight = s->weights[i];
 }
 
-int analysis_burst_weights(struct profile *p, struct analysis_sample *s, struct analysis_weights *weights,
+int analysis_burst_weights(struct profile *p, struct analysis_sample *s,
+                           const struct analysis_selection *selection, struct analysis_weights *weights,
                            struct error *err)
 {
     struct loaded *l = &s->loaded;
@@ -123,6 +137,7 @@ int analysis_burst_weights(struct profile *p, struct analysis_sample *s, struct 
     weigh_all(s);
     if (weights->phase && s->curve.bursts > 0)
         code = weigh_phase(p, s, weights, err);
+    weigh_selected(s, selection);
     if (code == 0 && s->curve.bursts > 0)
         code = take_missed(s, weights, err);
     if (code == 0 && !(weights->list = calloc(s->curve.bursts + 1, sizeof *weights->list)))
@@ -137,7 +152,8 @@ int analysis_burst_weights(struct profile *p, struct analysis_sample *s, struct 
                                      .tid = l->list[i].tid,
                                      .weight = b->references > 0 ? b->weight / (double)b->references : 0};
     }
-    if (code == 0 && weights->phase && s->curve.bursts > 0 && isnan(weights->far.share)) {
+    if (code == 0 && (weights->phase || weights->of_a_part) && s->curve.bursts > 0 &&
+        isnan(weights->far.share)) {
         weigh_all(s);
         code = curve_watched_far(l->bursts, s->curve.bursts, s->distances, s->curve.line_bytes,
                                  weights->size_bytes, &weights->far, NULL, err);

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "analysis/selection.h"
 #include "base/error.h"
 #include "model/watched.h"
 #include "profile/profile.h"
@@ -29,11 +30,13 @@ struct analysis_missed {
 struct analysis_weights {
     double size_bytes;            /* input: of the cache */
     uint32_t phase;               /* input: only bursts of this phase have a weight; 0: all */
+    int of_a_part;                /* only those of selected threads or processes have */
     struct analysis_weight *list; /* by burst; malloc'ed */
     size_t n;
     struct analysis_missed *missed; /* by burst; malloc'ed */
     size_t nmissed;
-    struct curve_far far; /* at the given size; of the phase, or of the run if it has too few watched lines */
+    struct curve_far
+        far; /* at the given size; of these bursts, or of all if they have too few watched lines */
     size_t phase_bursts;  /* bursts of the phase */
     uint64_t phase_exact; /* references of its part that was recorded completely */
     /* The run begins with a part that was recorded completely: its counts are of burst 0, and weigh 1. The
@@ -50,7 +53,8 @@ int analysis_sample_load(struct profile *p, const char *name, unsigned line_byte
                          struct analysis_sample **sample, struct error *err);
 void analysis_sample_free(struct analysis_sample *sample); /* NULL is allowed */
 int analysis_burst_weights(struct profile *p, struct analysis_sample *sample,
-                           struct analysis_weights *weights, struct error *err);
+                           const struct analysis_selection *selection, struct analysis_weights *weights,
+                           struct error *err);
 void analysis_weights_free(struct analysis_weights *weights); /* NULL is allowed */
 
 /* A burst by itself. */

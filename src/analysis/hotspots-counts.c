@@ -6,43 +6,13 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "analysis/hotspots-internal.h"
 #include "base/array.h"
-#include "base/base-name.h"
 #include "profile/site-counts.h"
 
 /* A site with fewer estimated references, those of four samples, is not scaled by itself. */
 #define LEAST_ESTIMATED 256
-
-static void take_process(void *ctx, uint64_t id, uint32_t pid, uint32_t ppid, const char *exe)
-{
-    struct reading *r = ctx;
-    (void)pid, (void)ppid;
-    if (strcmp(base_name(exe), r->question->comm) != 0)
-        return;
-    uint64_t *grown = reallocarray(r->processes, r->nprocesses + 1, sizeof *grown);
-    if (!grown)
-        return;
-    r->processes = grown;
-    r->processes[r->nprocesses++] = id;
-}
-
-int hotspots_selected(const struct reading *r, uint64_t process, uint32_t tid)
-{
-    if (r->question->tid && tid != r->question->tid)
-        return 0;
-    for (size_t i = 0; i < r->nprocesses; i++)
-        if (r->processes[i] == process)
-            return 1;
-    return !r->question->comm;
-}
-
-int hotspots_select(struct profile *p, struct reading *r, struct error *err)
-{
-    return r->question->comm ? profile_processes(p, take_process, r, err) : 0;
-}
 
 /* References of a site. */
 static int add_known(struct reading *r, uint32_t site, double references)
@@ -197,9 +167,10 @@ static int add_row(struct reading *r, const struct recorded_counts *counts, stru
     r->exact = r->h->full || (counts->burst == 0 && w->exact && !r->question->tid && !r->question->phase);
     if (!r->exact) {
         for (; r->next < w->n && w->list[r->next].burst < counts->burst; r->next++)
-            r->h->other_bursts += !r->again &&
-                                  hotspots_selected(r, w->list[r->next].process, w->list[r->next].tid) &&
-                                  (!r->question->phase || w->list[r->next].weight > 0);
+            r->h->other_bursts +=
+                !r->again &&
+                analysis_selection_has(&r->selection, w->list[r->next].process, w->list[r->next].tid) &&
+                (!r->question->phase || w->list[r->next].weight > 0);
         if (r->next == w->n || w->list[r->next].burst != counts->burst)
             return 0;
         weight = w->list[r->next].weight * r->scale;
@@ -207,7 +178,7 @@ static int add_row(struct reading *r, const struct recorded_counts *counts, stru
         if (r->question->phase && weight == 0)
             return 0;
     }
-    if (!hotspots_selected(r, counts->process, tid))
+    if (!analysis_selection_has(&r->selection, counts->process, tid))
         return 0;
     r->weight = weight;
     int code = add_counts(r, counts, err);
@@ -260,5 +231,5 @@ void hotspots_clear_counts(struct reading *r)
     free(r->estimates);
     free(r->of_site);
     free(r->sites);
-    free(r->processes);
+    analysis_selection_clear(&r->selection);
 }

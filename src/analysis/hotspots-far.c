@@ -45,7 +45,7 @@ static uint32_t site_of_missed(const struct reading *r, const struct analysis_mi
 static int has_row(const struct reading *r, const struct analysis_missed *m, uint32_t *site)
 {
     *site = site_of_missed(r, m);
-    return *site && hotspots_selected(r, m->process, m->tid) &&
+    return *site && analysis_selection_has(&r->selection, m->process, m->tid) &&
            (!r->h->objects || (m->object && m->object <= UINT32_MAX));
 }
 
@@ -84,7 +84,7 @@ int hotspots_far_find(struct reading *r, struct error *err)
         uint32_t row = ANALYSIS_NO_GROUP, site;
         if (has_row(r, m, &site))
             row = analysis_groups_row(r->h, &r->groups, site, (uint32_t)m->object);
-        if (hotspots_selected(r, m->process, m->tid))
+        if (analysis_selection_has(&r->selection, m->process, m->tid))
             code = far_shares_hit(r->far_shares, row != ANALYSIS_NO_GROUP ? row : FAR_SHARES_UNKNOWN,
                                   (size_t)m->burst, m->weight);
     }

@@ -15,6 +15,7 @@
 #include "analysis/hotspots-causes.h"
 #include "analysis/hotspots-groups.h"
 #include "analysis/recorded.h"
+#include "analysis/selection.h"
 #include "model/far-shares.h"
 #include "base/octaves.h"
 #include "model/shares.h"
@@ -31,8 +32,7 @@ struct reading {
     struct shares *shares, *spread; /* spread: NULL in full mode */
     struct far_shares *far_shares;  /* NULL in full mode */
     struct far_share *far;          /* of each row */
-    uint64_t *processes;            /* the selected ones */
-    size_t nprocesses;
+    struct analysis_selection selection;
     double lines;                 /* of the cache */
     double decided[OCTAVES_BINS]; /* part of a bin at distances of `lines` and more */
     double scale;                 /* of weights: what all bursts represent, by those with counts */
@@ -56,9 +56,6 @@ struct reading {
 };
 
 /* hotspots-counts.c */
-/* Finds the processes that were asked for by name. */
-int hotspots_select(struct profile *p, struct reading *r, struct error *err);
-int hotspots_selected(const struct reading *r, uint64_t process, uint32_t tid);
 /* Beside a part that was recorded completely, the bursts with counts represent those without, too. */
 void hotspots_find_scale(struct reading *r);
 /* Adds all counts of the selected bursts and processes to r->shares and r->far_shares; with r->again to

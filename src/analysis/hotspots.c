@@ -67,7 +67,7 @@ static int finish_rows(struct reading *r, struct error *err)
             r->causes ? analysis_causes_cold(r->causes, i, row->shares.misses, &row->cold_guessed) : NAN;
         row->number = i;
         /* A share of all references; the pieces of the run in which they were looked for can have more. */
-        if (!r->question->tid && !r->question->comm && !r->h->phase &&
+        if (analysis_selection_is_all(&r->selection) && !r->h->phase &&
             row->conflicts > row->shares.references_share)
             row->conflicts = row->shares.references_share;
         row->stall = NAN;
@@ -96,8 +96,10 @@ static int compute(struct profile *p, struct reading *r, struct error *err)
     const struct analysis_weights *w = NULL;
     int code = analysis_recorded_get(p, h->profile, r->question->wrappers, &h->recorded, err);
     r->recorded = h->recorded;
+    if (code == 0)
+        code = analysis_selection_find(p, &r->selection, err);
     if (code == 0 && !h->full) {
-        code = analysis_recorded_weights(h->recorded, p, h, &w, err);
+        code = analysis_recorded_weights(h->recorded, p, h, &r->selection, &w, err);
         if (code != 0)
             return code;
         r->weights = w;
@@ -108,8 +110,6 @@ static int compute(struct profile *p, struct reading *r, struct error *err)
         h->part_left_out = w->phase_exact > 0;
         hotspots_find_scale(r);
     }
-    if (code == 0)
-        code = hotspots_select(p, r, err);
     if (code == 0)
         code = make_rows(p, r, err);
     if (code != 0)
@@ -135,7 +135,7 @@ static int compute(struct profile *p, struct reading *r, struct error *err)
     if (code == 0 && r->question->calls)
         code = analysis_calls_find(p, h, r->question->call_rows, &r->groups, r->lines, err);
     double first;
-    if (code == 0 && h->n == 0 && r->question->tid &&
+    if (code == 0 && h->n == 0 && r->question->tid && w && w->n == 0 &&
         profile_get_number(p, "full_references", &first, NULL) == 0 && first > 0)
         code = analysis_refuse_thread(h->profile, " before the first burst", err);
     if (code == 0 && h->n == 0)
@@ -147,7 +147,10 @@ static int compute(struct profile *p, struct reading *r, struct error *err)
 int analysis_hotspots(struct profile *p, const char *name, const struct analysis_hotspots_question *question,
                       struct analysis_hotspots *h, struct error *err)
 {
-    struct reading r = {.question = question, .h = h, .scale = 1};
+    struct reading r = {.question = question,
+                        .h = h,
+                        .scale = 1,
+                        .selection = {.tid = question->tid, .comm = question->comm}};
     char mode[16] = "";
     *h = (struct analysis_hotspots){.profile = name,
                                     .size_bytes = question->size_bytes,

@@ -243,11 +243,13 @@ int analysis_recorded_paths(struct analysis_recorded *r, struct profile *p, stru
 }
 
 int analysis_recorded_weights(struct analysis_recorded *r, struct profile *p,
-                              const struct analysis_hotspots *h, const struct analysis_weights **weights,
-                              struct error *err)
+                              const struct analysis_hotspots *h, const struct analysis_selection *selection,
+                              const struct analysis_weights **weights, struct error *err)
 {
-    for (size_t i = 0; i < r->nweights; i++)
-        if (r->weights[i]->size_bytes == h->size_bytes && r->weights[i]->phase == h->phase) {
+    /* Those of a part of the processes or threads are not looked up: nobody asks for them twice. */
+    for (size_t i = 0; i < r->nweights && analysis_selection_is_all(selection); i++)
+        if (!r->weights[i]->of_a_part && r->weights[i]->size_bytes == h->size_bytes &&
+            r->weights[i]->phase == h->phase) {
             *weights = r->weights[i];
             return 0;
         }
@@ -265,7 +267,8 @@ int analysis_recorded_weights(struct analysis_recorded *r, struct profile *p,
     }
     w->phase = h->phase;
     w->size_bytes = h->size_bytes;
-    if ((code = analysis_burst_weights(p, r->sample, w, err)) != 0) {
+    w->of_a_part = !analysis_selection_is_all(selection);
+    if ((code = analysis_burst_weights(p, r->sample, selection, w, err)) != 0) {
         analysis_weights_free(w);
         return code;
     }

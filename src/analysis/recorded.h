@@ -96,9 +96,10 @@ int analysis_recorded_rows(struct analysis_recorded *r, const struct analysis_ho
 /* Loads the call paths, if they are not loaded. 0, or negative with err. */
 int analysis_recorded_paths(struct analysis_recorded *r, struct profile *p, struct error *err);
 void analysis_recorded_rows_free(struct recorded_rows *rows); /* NULL is allowed */
-/* Of a profile of bursts, for h's size and phase. r keeps them. 0, or negative with err. */
+/* Of a profile of bursts, for h's size and phase, and what is selected. r keeps them. 0, or negative with
+ * err. */
 int analysis_recorded_weights(struct analysis_recorded *r, struct profile *p,
-                              const struct analysis_hotspots *h, const struct analysis_weights **weights,
-                              struct error *err);
+                              const struct analysis_hotspots *h, const struct analysis_selection *selection,
+                              const struct analysis_weights **weights, struct error *err);
 
 #endif

@@ -305,6 +305,56 @@ def test_filters_and_order(profiles, cachegram):
     assert run([cachegram, "hotspots", "--tid", "1", db]).status == 1
 
 
+BIG_AND_SMALL = """
+#include <stdlib.h>
+#include <pthread.h>
+static long *memory[2];
+__attribute__((noinline)) static void sweep(long *p, long bytes, long n)
+{
+    for (volatile long i = 0; i < n; i++)
+        for (long k = 0; k < bytes; k += 64)
+            p[k / 8]++;
+}
+static void *run(void *big)
+{
+    big ? sweep(memory[1], 8 << 20, 500) : sweep(memory[0], 16384, 500 * 4096);
+    return NULL;
+}
+int main(int argc, char **argv)
+{
+    pthread_t thread[2];
+    int only = argc > 1 ? atoi(argv[1]) : -1;
+    for (long i = 0; i < 2; i++)
+        memory[i] = calloc(1, 8 << 20);
+    for (long i = 0; i < 2; i++)
+        if (only < 0 || only == i)
+            pthread_create(&thread[i], NULL, run, (void *)i);
+    for (long i = 0; i < 2; i++)
+        if (only < 0 || only == i)
+            pthread_join(thread[i], NULL);
+    return 0;
+}
+"""
+
+
+@pytest.mark.parametrize("what", ["thread", "process"])
+def test_a_part_by_itself(what, cachegram, tmp_path):
+    """Misses beyond bursts are those of the selected bursts, not of others that miss more often."""
+    (tmp_path / "x.c").write_text(BIG_AND_SMALL)
+    subprocess.run(["gcc", "-O1", "-pthread", "-o", tmp_path / "small", tmp_path / "x.c"], check=True)
+    shutil.copy(tmp_path / "small", tmp_path / "big")
+    db = tmp_path / "p.db"
+    command = [tmp_path / "small"] if what == "thread" else ["sh", "-c", f"{tmp_path}/small 0; {tmp_path}/big 1"]
+    assert run([cachegram, "record", *BURST, "-o", db, "--", *command]).status == 0
+    parts = [["--comm", "small"], ["--comm", "big"]]
+    if what == "thread":
+        with sqlite3.connect(f"file:{db}?mode=ro", uri=True) as con:
+            parts = [["--tid", str(tid)] for (tid,) in con.execute("select tid from burst group by tid order by avg(lines)")]
+    low, high = (sum(float(row["misses_per_1000_refs"]) for row in hotspots(cachegram, db, "--size", "32K", *part))
+                 for part in parts)
+    assert low < 0.5 and high > 480  # of a load and a store, one misses
+
+
 # Levels of 16K and 1M: a miss costs 9 and 190 cycles more than a hit.
 MACHINE = {"name": "two levels", "cpu": "", "source": "made up", "cores": 1, "line_bytes": 64,
            "levels": [{"size_bytes": 16384, "latency_cycles": 4}, {"size_bytes": 1048576, "latency_cycles": 13}],
