@@ -10,7 +10,7 @@ set -eu
 build="gcc libc6-dev binutils meson ninja-build pkg-config libzydis-dev libzycore-dev libsqlite3-dev libzstd-dev libhwloc-dev libpfm4-dev libdw-dev libiberty-dev g++"
 demo="bzip2"
 bench="bzip2 gzip xz-utils zstd sqlite3 perl python3 coreutils mawk bc cpp g++ xsltproc"
-test="libcmocka-dev g++ gfortran rustc clang-format python3-pytest python3-pytest-xdist sqlite3 bzip2 xz-utils perl stress-ng valgrind gdb strace musl-tools"
+test="libcmocka-dev g++ gfortran rustc clang-format python3-pytest python3-pytest-xdist sqlite3 bzip2 xz-utils perl stress-ng valgrind gdb strace musl-tools dwz"
 # The page of `cachegram html`: a browser that shows it, and what its script is built with.
 test="$test chromium nodejs npm"
 # Programs that are profiled.

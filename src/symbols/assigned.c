@@ -35,8 +35,8 @@ static int has_open_end(Dwarf_Die *type)
     } while (dwarf_siblingof(&member, &member) == 0);
     if (!found || symbols_members_type(&last, &array) != 0 || dwarf_tag(&array) != DW_TAG_array_type)
         return 0;
-    return dwarf_aggregate_size(&array, &bytes) != 0 || symbols_members_type(&array, &element) != 0 ||
-           dwarf_aggregate_size(&element, &size) != 0 || bytes <= PLACEHOLDER * size;
+    return symbols_members_size(&array, &bytes) != 0 || symbols_members_type(&array, &element) != 0 ||
+           symbols_members_size(&element, &size) != 0 || bytes <= PLACEHOLDER * size;
 }
 
 static int find(struct symbols_files *files, const char *path, uint64_t offset, Dwarf_Die *type)

@@ -21,6 +21,7 @@
 
 #include "profile/fields.h"
 #include "symbols/assigned.h"
+#include "symbols/members.h"
 #include "symbols/pointees.h"
 
 /* Fields of one object that are distinguished. */
@@ -79,7 +80,7 @@ static void find_pointee(struct storing *s, uint32_t site, struct pointee *p)
         (scopes = symbols_image_scopes(symbols_files_image(s->files, path), place->offset, &address)) ==
             NULL ||
         symbols_pointees_register(scopes, address, number, &p->type) != 0 ||
-        dwarf_aggregate_size(&p->type, &bytes) != 0 || displacement < 0 || (uint64_t)displacement >= bytes)
+        symbols_members_size(&p->type, &bytes) != 0 || displacement < 0 || (uint64_t)displacement >= bytes)
         return;
     p->known = 1;
     p->bytes = bytes;
@@ -112,7 +113,7 @@ static int find_allocated(struct storing *s, const char *path, Dwarf_Die *type, 
         const struct scopes *scopes = image != NULL ? symbols_image_scopes(image, offset, &address) : NULL;
         Dwarf_Word size;
         int found = scopes != NULL ? symbols_pointees_allocated(scopes, address, type, &s->table) : -1;
-        if (found == 0 && dwarf_aggregate_size(type, &size) == 0 && size > 0) {
+        if (found == 0 && symbols_members_size(type, &size) == 0 && size > 0) {
             *bytes = size;
             return 0;
         }
@@ -139,7 +140,7 @@ static int find_assigned(struct storing *s, const char *path, Dwarf_Die *type, u
     Dwarf_Word size;
     if (*path == '\0' || *end != '+' || number >= s->code->nfiles ||
         symbols_assigned(s->files, s->code->files[number], strtoull(end + 1, NULL, 16) + 1, type) != 0 ||
-        dwarf_aggregate_size(type, &size) != 0 || size == 0)
+        symbols_members_size(type, &size) != 0 || size == 0)
         return -1;
     *bytes = size;
     return 0;

@@ -37,6 +37,58 @@ int symbols_members_type(Dwarf_Die *die, Dwarf_Die *type)
                : -1;
 }
 
+/* Elements of an array in one dimension. 0, or -1. */
+static int elements_of(Dwarf_Die *range, uint64_t *elements)
+{
+    Dwarf_Attribute attribute;
+    Dwarf_Word number, first = 0;
+    if (dwarf_attr_integrate(range, DW_AT_count, &attribute) != NULL)
+        return dwarf_formudata(&attribute, elements) == 0 ? 0 : -1;
+    if (dwarf_attr_integrate(range, DW_AT_lower_bound, &attribute) != NULL &&
+        dwarf_formudata(&attribute, &first) != 0)
+        return -1;
+    if (dwarf_attr_integrate(range, DW_AT_upper_bound, &attribute) == NULL ||
+        dwarf_formudata(&attribute, &number) != 0)
+        return -1;
+    *elements = number + 1 - first;
+    return 0;
+}
+
+/* Units that dwz makes of what several units have in common are in no language, and libdw knows the size of
+ * an array only if it knows where its language begins to count. Other languages than Fortran do so at 0. */
+static int array_size(Dwarf_Die *type, uint64_t *bytes)
+{
+    Dwarf_Die unit, child, array = *type, element;
+    uint64_t all = 1, elements;
+    if (dwarf_diecu(type, &unit, NULL, NULL) == NULL || dwarf_srclang(&unit) != -1)
+        return -1;
+    for (unsigned steps = 0; dwarf_tag(&array) == DW_TAG_array_type; steps++) {
+        if (steps == MOST_STEPS || dwarf_child(&array, &child) != 0)
+            return -1;
+        do {
+            if (dwarf_tag(&child) == DW_TAG_subrange_type) {
+                if (elements_of(&child, &elements) != 0)
+                    return -1;
+                all *= elements;
+            }
+        } while (dwarf_siblingof(&child, &child) == 0);
+        if (symbols_members_type(&array, &element) != 0)
+            return -1;
+        array = element;
+    }
+    if (dwarf_aggregate_size(&array, bytes) != 0)
+        return -1;
+    *bytes *= all;
+    return 0;
+}
+
+int symbols_members_size(Dwarf_Die *type, uint64_t *bytes)
+{
+    if (dwarf_aggregate_size(type, bytes) == 0)
+        return 0;
+    return dwarf_tag(type) == DW_TAG_array_type ? array_size(type, bytes) : -1;
+}
+
 int symbols_members_parameter(Dwarf_Die *die, const char *name, Dwarf_Die *type)
 {
     static const unsigned origins[] = {DW_AT_abstract_origin, DW_AT_specification};
@@ -79,7 +131,7 @@ static int step_array(struct walk *w)
 {
     Dwarf_Die element, child;
     Dwarf_Word bytes;
-    if (symbols_members_type(&w->type, &element) != 0 || dwarf_aggregate_size(&element, &bytes) != 0 ||
+    if (symbols_members_type(&w->type, &element) != 0 || symbols_members_size(&element, &bytes) != 0 ||
         bytes == 0)
         return -1;
     if (dwarf_child(&w->type, &child) == 0)
@@ -111,7 +163,7 @@ static int span_of(Dwarf_Die *member, Dwarf_Die *type, uint64_t *low, uint64_t *
     if (dwarf_attr_integrate(member, DW_AT_data_member_location, &attribute) != NULL &&
         dwarf_formudata(&attribute, &value) != 0)
         return -1; /* such as a virtual base class */
-    if (dwarf_aggregate_size(type, &bytes) != 0)
+    if (symbols_members_size(type, &bytes) != 0)
         return -1;
     *low = value;
     *high = value + bytes;

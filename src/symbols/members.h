@@ -15,6 +15,8 @@ struct symbols_field {
 
 /* The type of a variable, member, function's result or pointer, without typedefs and qualifiers. 0, or -1. */
 int symbols_members_type(Dwarf_Die *die, Dwarf_Die *type);
+/* In bytes. 0, or -1: not known. */
+int symbols_members_size(Dwarf_Die *type, uint64_t *bytes);
 /* The type argument for a parameter of a template, or of a generic function of Rust. 0, or -1. */
 int symbols_members_parameter(Dwarf_Die *die, const char *name, Dwarf_Die *type);
 /* The field at that offset of a type. 0, or -1: it has no fields, or none there. */

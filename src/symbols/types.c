@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "symbols/members.h"
 #include "symbols/pointees.h"
 #include "symbols/scopes.h"
 
@@ -159,7 +160,7 @@ static int find_member(const struct symbols_types *t, uint64_t address, uint64_t
         if (n > 0 && v->address != start)
             break;
         if (!v->in_common || name == NULL || n == MOST_TOGETHER || has_name(names, n, name) ||
-            symbols_members_type(&v->die, &type) != 0 || dwarf_aggregate_size(&type, &bytes) != 0 ||
+            symbols_members_type(&v->die, &type) != 0 || symbols_members_size(&type, &bytes) != 0 ||
             at - v->address >= bytes)
             continue;
         start = v->address;

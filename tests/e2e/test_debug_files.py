@@ -185,3 +185,18 @@ def test_split_dwarf(version, cachegram, tmp_path):
         row = next(csv.DictReader(io.StringIO(result.out.decode())))
         rows.append([row[name] for name in ("function", "line", "inlined_into", "object", "field", "field_type")])
     assert rows[0] == rows[1] == ["pick", "6", "main a.c:14", "table", "value", "item"]
+
+
+def test_common_part(cachegram, tmp_path):
+    """What several programs have in common may be in a file of its own: distributions do so with dwz. The units there are in no
+    language, so that libdw does not know how long arrays are."""
+    (tmp_path / "a.c").write_text(
+        "#include <stdlib.h>\nstruct person { char name[40]; long age; char address[80]; };\nstruct person *people;\n"
+        "int main(void)\n{\n    long sum = 0;\n    people = calloc(50000, sizeof *people);\n    for (volatile int t = 0; t < 5; t++)\n"
+        "        for (int i = 0; i < 50000; i++)\n            sum += people[i].age;\n    return sum != 0;\n}\n")
+    subprocess.run(["gcc", "-O1", "-g", "-o", "a", "a.c"], cwd=tmp_path, check=True)
+    shutil.copy(tmp_path / "a", tmp_path / "b")
+    subprocess.run(["dwz", "-m", "common", "a", "b"], cwd=tmp_path, check=True)
+    assert run([cachegram, "record", *FULL, "-o", tmp_path / "p.db", "--", tmp_path / "a"]).status == 0
+    row = hotspots(cachegram, tmp_path / "p.db", "--by", "line,field")[0]
+    assert [row[name] for name in ("function", "line", "field", "field_type")] == ["main", "10", "age", "person"]
