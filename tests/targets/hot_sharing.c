@@ -5,8 +5,8 @@
  * that they work at the same time also where there are too few processors. WHAT: packed, padded (each a
  * counter of its own, without and with a line for each), blocks (packed, allocated), same (all the same
  * counter), reader (one writes what is in the line of what the others read), writers (two members of a
- * structure), locked (a lock and what it
- * protects in one line).
+ * structure), locked (a lock and what it protects in one line), ends (counters at the end of a line most of
+ * which is another variable's).
  */
 #include <pthread.h>
 #include <stdint.h>
@@ -34,6 +34,10 @@ _Alignas(64) static struct {
     pthread_spinlock_t lock;
     volatile long sums[MOST];
 } locked;
+extern __attribute__((visibility("hidden"))) volatile long ends[2];
+__asm__(".pushsection .data\n .balign 64\n"
+        " .type front, @object\n .size front, 48\nfront: .zero 48\n"
+        " .type ends, @object\n .size ends, 16\nends: .zero 16\n .popsection");
 static volatile long *allocated;
 static volatile long sink;
 static const long rounds = 1000 * TURN;
@@ -92,11 +96,17 @@ static __attribute__((noinline)) void writers(long thread)
         (*(thread == 0 ? &totals.made : &totals.used))++; // writers
 }
 
+static __attribute__((noinline)) void at_the_end(long thread)
+{
+    for (long i = 0; i < rounds; i++)
+        ends[thread & 1]++; // ends
+}
+
 static const struct {
     const char *name;
     void (*run)(long thread);
-} list[] = {{"packed", packed}, {"padded", padded},   {"blocks", blocks},   {"same", same},
-            {"reader", reader}, {"writers", writers}, {"locked", protected}};
+} list[] = {{"packed", packed}, {"padded", padded},   {"blocks", blocks},    {"same", same},
+            {"reader", reader}, {"writers", writers}, {"locked", protected}, {"ends", at_the_end}};
 static size_t chosen;
 
 static void *work(void *thread)

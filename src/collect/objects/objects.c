@@ -655,6 +655,17 @@ uint32_t objects_find(struct objects *o, uint64_t line, uint32_t site)
     return l->weight >= 0 ? l->id : recall(o, site, l->id);
 }
 
+uint32_t objects_find_at(struct objects *o, uint64_t address, uint32_t site)
+{
+    const struct extent *e = numbered(o, extent_of(o, address), address);
+    struct heap_place place = {0};
+    if (e->is_variable)
+        return e->id;
+    if (e->is_zone)
+        heap_find(o->heap, address, o->since, &place);
+    return place.weight > 0 ? place.object : objects_find(o, address >> o->line_shift, site);
+}
+
 int objects_offset(struct objects *o, uint64_t address, uint32_t object, uint64_t *offset)
 {
     const struct extent *e = numbered(o, extent_of(o, address), address);

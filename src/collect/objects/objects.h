@@ -35,6 +35,8 @@ void objects_buffer(struct objects *o, const struct wire_desc *desc);
  * proportion to the blocks that those represent.
  */
 uint32_t objects_find(struct objects *o, uint64_t line, uint32_t site);
+/* Likewise of a byte: of the variable or known block that has it, or else of its line. */
+uint32_t objects_find_at(struct objects *o, uint64_t address, uint32_t site);
 /* Prefetches what objects_find of the line needs first. */
 void objects_fetch(const struct objects *o, uint64_t line);
 /* Distance of an address of this buffer from the beginning of the variable or block that contains it. 0, or

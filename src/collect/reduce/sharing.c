@@ -51,7 +51,6 @@ enum verdict { NOT_SHARED, APART, SAME };
 struct piece_line {
     uint64_t number, used, written;
     uint64_t piece;
-    uint32_t object;
     enum verdict verdict;
 };
 
@@ -296,12 +295,12 @@ int sharing_piece(struct sharing *s, uint32_t tid, uint64_t ns, const struct tra
         struct piece_line *l = find_piece_line(s, piece->address[i] >> s->line_shift);
         if (l == NULL || l->verdict == NOT_SHARED)
             continue;
-        if (l->object == 0 && objects != NULL)
-            l->object = objects_find(objects, l->number, hash_of(piece->pc[i], 1u << 24));
-        struct sharing_refs *r = count(s->tables, piece->pc[i], l->object, l->verdict);
+        uint32_t site = hash_of(piece->pc[i], 1u << 24),
+                 object = objects != NULL ? objects_find_at(objects, piece->address[i], site) : 0;
+        struct sharing_refs *r = count(s->tables, piece->pc[i], object, l->verdict);
         uint64_t offset;
-        if (r != NULL && l->verdict == APART && l->object != 0 &&
-            objects_offset(objects, piece->address[i], l->object, &offset) == 0)
+        if (r != NULL && l->verdict == APART && object != 0 &&
+            objects_offset(objects, piece->address[i], object, &offset) == 0)
             sample_offset(s, r, offset);
     }
     return 0;
