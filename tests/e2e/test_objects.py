@@ -343,6 +343,19 @@ def test_own_malloc(cachegram, tmp_path):
     assert "its own malloc" in out
 
 
+def test_pointer_to_malloc(cachegram, tmp_path):
+    """In a program at a fixed address it points into the program, which yet has no malloc of its own."""
+    (tmp_path / "x.c").write_text(
+        "#include <stdlib.h>\n__attribute__((noipa)) static char *get(void *(*allocate)(size_t)) { return allocate(8 << 20); }\n"
+        "int main(void) { char *p = get(malloc); int sum = 0; for (volatile int r = 0; r < 3; r++)\n"
+        "for (int i = 0; i < 8 << 20; i += 64) sum += p[i]++; return sum & 256; }\n")
+    subprocess.run(["gcc", "-O1", "-g", "-fno-pie", "-no-pie", "-o", "x", "x.c"], cwd=tmp_path, check=True)
+    db = tmp_path / "p.db"
+    assert run([cachegram, "record", *MODES["full"], "-o", db, "--", tmp_path / "x"]).status == 0
+    out = run([cachegram, "hotspots", "--by", "object", db]).out.decode()
+    assert "block of get x.c:2" in out and "its own malloc" not in out
+
+
 UNLOADED = """
 #include <dlfcn.h>
 #include <fcntl.h>

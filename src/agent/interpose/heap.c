@@ -16,7 +16,9 @@
  * the next one themselves; should the look-up allocate, it gets memory from a small buffer here.
  */
 #include <dlfcn.h>
+#include <elf.h>
 #include <errno.h>
+#include <link.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -569,15 +571,26 @@ EXPORT int munmap(void *address, size_t bytes)
 __asm__(".hidden this_malloc\n.set this_malloc, malloc");
 HIDDEN extern char this_malloc[];
 
+/* The program's own malloc comes before this one, and is not seen. A program at a fixed address in which a
+ * pointer to malloc is a constant has no malloc of its own, but a place that jumps to it, and an undefined
+ * symbol with the address of that. */
+static int has_own_malloc(void)
+{
+    void *program = dlopen(NULL, RTLD_LAZY); /* RTLD_DEFAULT would begin here, due to -Bsymbolic */
+    void *found = program ? dlsym(program, "malloc") : NULL;
+    ElfW(Sym) *symbol = NULL;
+    Dl_info info;
+    if (!found || found == (void *)this_malloc)
+        return 0;
+    return !dladdr1(found, &info, (void **)&symbol, RTLD_DL_SYMENT) || !symbol ||
+           symbol->st_shndx != SHN_UNDEF;
+}
+
 void heap_init(void)
 {
     if (!session->heap)
         return;
-    /* The program's own malloc comes before this one, and is not seen. RTLD_DEFAULT would begin here, as this
-     * library is linked with -Bsymbolic. */
-    void *program = dlopen(NULL, RTLD_LAZY);
-    if (program && dlsym(program, "malloc") != (void *)this_malloc)
-        proc->heap.replaced = 1;
+    proc->heap.replaced = (uint32_t)has_own_malloc();
     filter = proc->heap.filter;
     local.left = 0; /* instead of RETRY_BYTES */
 }
