@@ -17,7 +17,8 @@ SCENES = ["masked-makers", "full-queue", "makers-on-own-stacks", "sent-faults", 
           "untouched", "strict-children", "raw-altstacks", "raw-child-masks", "blocked-forks",
           "forking-threads", "edited-entries", "interrupted-maskers", "blocked-efault",
           "grows-down", "handler-contexts", "forks-beside-makers", "interrupted-masks", "user-changes", "changed-jumps",
-          "fetch-faults", "forks-in-vfork", "forks-beside-loads", "calls-of-coroutines"]
+          "fetch-faults", "forks-in-vfork", "forks-beside-loads", "calls-of-coroutines",
+          "execs-beside-new-threads"]
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -28,3 +29,10 @@ def test_hunted(built, record, scene, mode):
     assert (native.status, native.out) == (0, b"wrong 0\n")
     result, _ = record(MODES[mode], argv)
     assert (result.status, result.out) == (native.status, native.out), result.summary
+
+
+@pytest.mark.parametrize("time", range(5))
+def test_execs_while_modes_change(built, record, time):
+    """A new thread that still has the trap flag while SIGTRAP is ignored for an exec would be killed."""
+    result, _ = record(["CACHEGRAM_DEBUG=switch-ms=1", "--allowance", "30ms"], [built / "hunted", SCENES[-1]])
+    assert (result.status, result.out) == (0, b"wrong 0\n"), result.summary

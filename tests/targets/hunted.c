@@ -20,6 +20,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
@@ -831,6 +832,35 @@ static void calls_of_coroutines(void)
         swapcontext(&outside, &coroutines[i % 4]);
 }
 
+static void *ends(void *arg)
+{
+    return arg;
+}
+
+/* An exec that fails late, again and again beside a thread that has just been created, while signals arrive;
+ * SIGTRAP is ignored, which the kernel is told for the time of an exec. */
+static void execs_beside_new_threads(void)
+{
+    static char path[32], text[100000], *args[13];
+    struct itimerval often = {{0, 300}, {0, 300}};
+    int fd = memfd_create("no program", 0);
+    CHECK(fd >= 0 && write(fd, "nothing.", 8) == 8 && fchmod(fd, 0755) == 0);
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    memset(text, 'x', sizeof text - 1);
+    for (int i = 0; i < 12; i++)
+        args[i] = text;
+    signal(SIGTRAP, SIG_IGN);
+    CHECK(sigaction(SIGALRM, &(struct sigaction){.sa_handler = on_signal, .sa_flags = SA_RESTART}, NULL) ==
+          0);
+    CHECK(setitimer(ITIMER_REAL, &often, NULL) == 0);
+    for (int i = 0; i < 600; i++) {
+        pthread_t t;
+        CHECK(pthread_create(&t, NULL, ends, NULL) == 0);
+        CHECK(execve(path, args, NULL) == -1 && errno == ENOEXEC);
+        CHECK(pthread_join(t, NULL) == 0);
+    }
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
@@ -859,7 +889,8 @@ int main(int argc, char **argv)
                   {"fetch-faults", fetch_faults},
                   {"forks-in-vfork", forks_in_vfork},
                   {"forks-beside-loads", forks_beside_loads},
-                  {"calls-of-coroutines", calls_of_coroutines}};
+                  {"calls-of-coroutines", calls_of_coroutines},
+                  {"execs-beside-new-threads", execs_beside_new_threads}};
     make_pool();
     for (size_t i = 0; argc == 2 && i < sizeof scenes / sizeof *scenes; i++)
         if (strcmp(argv[1], scenes[i].name) == 0) {

@@ -44,17 +44,9 @@ static int wants_dispatch(long number, const uint64_t *args)
     return number == SYS_prctl && args[0] == SET_SYSCALL_USER_DISPATCH;
 }
 
-static uint64_t clone_flags(long number, const uint64_t *args)
-{
-    uint64_t flags = args[0];
-    if (number == SYS_clone3 && safe_copy(&flags, (const void *)args[0], sizeof flags))
-        flags = 0;
-    return flags;
-}
-
 int calls_makes_thread(long number, const uint64_t *args)
 {
-    return (number == SYS_clone || number == SYS_clone3) && clone_flags(number, args) & CLONE_THREAD;
+    return (arch_clone_flags(number, args[0]) & CLONE_THREAD) != 0;
 }
 
 /* Effects of a call other than accessing memory. */
@@ -85,7 +77,7 @@ static enum effect effect_of(long number, const uint64_t *args, enum wire_unwatc
         return args[2] ? INVALIDATES_WATCHES : NO_EFFECT;
     case SYS_clone:
     case SYS_clone3:
-        flags = clone_flags(number, args);
+        flags = arch_clone_flags(number, args[0]);
         *why = WIRE_UNWATCHED_ASYNC;
         if (flags & CLONE_THREAD)
             return MAKES_THREAD;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* in-burst.c - system calls of the target in translated code: where they are made, and whether they end the
  * burst. */
+#include <linux/sched.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include "agent/burst/burst.h"
@@ -131,7 +132,8 @@ enum syscall_way syscall_in_burst(struct thread *t, long number, const uint64_t 
     case SYS_rt_tgsigqueueinfo:
         return sends_fault_signal(args[2]) ? step_or_end(t, number, args) : SYSCALL_MASKED;
     case SYS_clone3:
-        if (arch_call_clears_handlers(number, args[0])) /* the trap of a step would kill the child */
+        if (arch_clone_flags(number, args[0]) &
+            CLONE_CLEAR_SIGHAND) /* the trap of a step would kill the child */
             return end_burst(t, keeps_translating(t) ? WIRE_END_EXIT : WIRE_END_SYSCALL, number);
         return step_or_end(t, number, args);
     case SYS_clone:

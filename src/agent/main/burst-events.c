@@ -39,19 +39,32 @@ static int diverted_call_pending(const struct thread *t)
     return (pending & SIGNAL_BIT(SIGSYS)) != 0;
 }
 
-int clear_pending_entry(struct thread *t)
+int clear_pending_entry(struct thread *t, ucontext_t *uc)
 {
     if (!t->burst.enter_after_step)
         return 0;
     t->burst.enter_after_step = 0;
+    arch_set_step(uc, 0);
     burst_step_end();
     return 1;
 }
 
-/* Runs the next instruction natively under the trap flag, after the handler of a pending signal if there is
- * one; the burst is entered at the trap. 0: not possible now. If the handler jumps out, the trap never comes:
- * the timer is armed for that case, unless threads always stay in translated code, for then the handler is
- * recorded anyway. */
+/* The handler may return late, or jump out. With the trap flag in its frame, the trap would come at a time
+ * when nobody expects it, perhaps while another thread executes a program, and SIGTRAP is ignored for that:
+ * the kernel would kill. */
+int abandon_step_for_handler(struct thread *t, ucontext_t *uc)
+{
+    if (clear_pending_entry(t, uc)) {
+        restore_trap_mask(t, uc);
+        return 1;
+    }
+    if (agent_always_translated() && t->state == THREAD_STEPPING)
+        abandon_step(t, uc, WIRE_END_SIGNAL, 0);
+    return agent_always_translated();
+}
+
+/* Runs the next instruction natively under the trap flag; the burst is entered at the trap. If the handler of
+ * a pending signal comes first, the burst is entered there (deliver). 0: not possible now. */
 static int enter_after_next(struct thread *t, ucontext_t *uc)
 {
     if (arch_step_would_kill(uc) || !burst_step_begin())
@@ -60,8 +73,6 @@ static int enter_after_next(struct thread *t, ucontext_t *uc)
     t->burst.step_trap_blocked |= (mask_of(uc) & SIGNAL_BIT(SIGTRAP)) != 0;
     set_mask_of(uc, mask_of(uc) & ~SIGNAL_BIT(SIGTRAP)); /* a blocked trap would kill */
     arch_set_step(uc, 1);
-    if (!agent_always_translated())
-        thread_arm(t);
     return 1;
 }
 
@@ -104,7 +115,7 @@ void trigger(struct thread *t, ucontext_t *uc, int asked)
         abandon_step(t, uc, WIRE_END_SIGNAL, 0);
     else if (t->state == THREAD_BURST) /* the target jumped out of a handler that ran in a burst */
         burst_end(t, WIRE_END_SIGNAL, 0, t->generated.cursor, UINT32_MAX);
-    clear_pending_entry(t);
+    clear_pending_entry(t, uc);
     /* A system call is about to be made. */
     if ((t->watch.makes_undiverted && arch_at_call(uc)) || diverted_call_pending(t)) {
         thread_arm(t);
@@ -165,7 +176,7 @@ void stepped(struct thread *t, ucontext_t *uc)
         calls_stepped(t, uc);
     if (t && t->state == THREAD_STEPPING) {
         burst_reenter(t, uc);
-    } else if (t && t->state == THREAD_NATIVE && clear_pending_entry(t)) {
+    } else if (t && t->state == THREAD_NATIVE && clear_pending_entry(t, uc)) {
         if (agent_always_translated()) {
             mark_must_return(t);
         } else if (t->burst.always_translated) {

@@ -123,6 +123,7 @@ uint64_t deliver(struct thread *t, int sig, siginfo_t *info, ucontext_t *uc, str
         else
             default_action(sig, 0);
     }
+    int recorded = t && abandon_step_for_handler(t, uc);
     d->mask = mask_in_force(sig, uc) | act.mask;
     d->sp = (uint64_t)uc - 8;
     d->altstack = NULL;
@@ -157,8 +158,8 @@ uint64_t deliver(struct thread *t, int sig, siginfo_t *info, ucontext_t *uc, str
         if (!watch_several_threads() && d->mask & (SIGNAL_BIT(SIGSEGV) | SIGNAL_BIT(SIGSYS)) &&
             watch_any_protected())
             watch_censor_all(t); /* with these signals blocked, a fault of a protected page would kill */
-        if (agent_always_translated() && !agent_off)
-            thread_trigger(t); /* the handler is recorded, too */
+        if (recorded && !agent_off)
+            thread_trigger(t);
     }
     return (uint64_t)act.handler;
 }

@@ -155,8 +155,7 @@ static uint64_t handle(int sig, siginfo_t *info, ucontext_t *uc, struct delivery
         }
     } else if (t && t->state == THREAD_STEPPING) {
         abandon_step(t, uc, WIRE_END_FAULT, (uint32_t)sig);
-    } else if (t && clear_pending_entry(t)) {
-        arch_set_step(uc, 0);
+    } else if (t && clear_pending_entry(t, uc)) {
         restore_trap_mask(t, uc);
     }
     if (t && info->si_code > 0)

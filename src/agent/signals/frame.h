@@ -38,12 +38,13 @@ extern uint64_t (*signal_dispatcher)(int sig, siginfo_t *info, ucontext_t *uc, s
 uint64_t arch_move_frame(ucontext_t **uc, siginfo_t **info, uint64_t sp);
 
 /* The next instruction is a system call that may block SIGTRAP, or that creates a process without the agent's
- * handler of it. If it is made with the trap flag set, the kernel kills the process, or that one, for the
- * trap. */
+ * handler of it, or a thread. If it is made with the trap flag set, the kernel kills the process, or that
+ * one, for the trap; the thread inherits the flag, and if its trap is not accounted for (burst_step_begin),
+ * an exec may have SIGTRAP ignored by then. */
 int arch_step_would_kill(const ucontext_t *uc);
-/* This call, of which `argument` is the first argument, creates a process without handlers (clone3 with
- * CLONE_CLEAR_SIGHAND, as posix_spawn and system of glibc 2.38 do). */
-int arch_call_clears_handlers(long number, uint64_t argument);
+/* The flags of a call that creates a thread or process, of which `argument` is the first argument. 0: another
+ * call. */
+uint64_t arch_clone_flags(long number, uint64_t argument);
 
 /* rt_sigreturn is about to return to the frame at sp: unblocks SIGTRAP in it (*trap_blocked: it was blocked),
  * and sets the trap flag (ARCH_RETURN_STEPS). ARCH_RETURN_TRIGGERS: the flag would kill there, and a pending

@@ -70,18 +70,20 @@ static int may_block_trap(long number)
     return number == SYS_rt_sigprocmask || mask_argument(number, &reg) != 0;
 }
 
-int arch_call_clears_handlers(long number, uint64_t argument)
+uint64_t arch_clone_flags(long number, uint64_t argument)
 {
     uint64_t flags;
-    return number == SYS_clone3 && safe_copy(&flags, (const void *)argument, sizeof flags) == 0 &&
-           flags & CLONE_CLEAR_SIGHAND;
+    if (number == SYS_clone)
+        return (uint32_t)argument;
+    return number == SYS_clone3 && safe_copy(&flags, (const void *)argument, sizeof flags) == 0 ? flags : 0;
 }
 
 int arch_step_would_kill(const ucontext_t *uc)
 {
     const greg_t *g = uc->uc_mcontext.gregs;
-    return arch_at_call(uc) && (may_block_trap((long)g[REG_RAX]) ||
-                                arch_call_clears_handlers((long)g[REG_RAX], (uint64_t)g[REG_RDI]));
+    long number = (int)g[REG_RAX]; /* the kernel ignores the upper half */
+    return arch_at_call(uc) && (may_block_trap(number) || arch_clone_flags(number, (uint64_t)g[REG_RDI]) &
+                                                              (CLONE_CLEAR_SIGHAND | CLONE_THREAD));
 }
 
 enum arch_return arch_step_at_sigreturn(uint64_t sp, int *trap_blocked)
