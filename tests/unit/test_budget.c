@@ -152,6 +152,20 @@ static void bounds_of_the_gap(void **state)
     assert_int_equal(budget_next(&b, &use), BUDGET_MOST_GAP_NS);
 }
 
+/* Of a gap of 20 ms: 5,000 bursts in the first 100 s, and then 5,000 for each time that the run has become
+ * 2.7 times as long. */
+static void bursts_of_long_runs_are_bounded(void **state)
+{
+    (void)state;
+    uint64_t minute, hours;
+    run(5, 60, 200000, 800000, 1, &minute);
+    double share = run(5, 7200, 200000, 800000, 1, &hours);
+    assert_true(minute > 0.9 * 60 / 0.02);
+    assert_in_range(hours, 0.9 * BUDGET_DENSE_BURSTS * (1 + log(72)),
+                    1.1 * BUDGET_DENSE_BURSTS * (1 + log(72)));
+    assert_true(share < 0.005);
+}
+
 static void short_runs_do_not_overspend(void **state)
 {
     (void)state;
@@ -194,6 +208,7 @@ int main(void)
         cmocka_unit_test(few_bursts_that_cost_more_than_is_allowed),
         cmocka_unit_test(keeps_the_first_gap_until_it_knows),
         cmocka_unit_test(bounds_of_the_gap),
+        cmocka_unit_test(bursts_of_long_runs_are_bounded),
         cmocka_unit_test(short_runs_do_not_overspend),
         cmocka_unit_test(starts_are_in_the_budget),
     };

@@ -99,7 +99,8 @@ uint64_t budget_next(struct budget *b, const struct budget_use *use)
                debt_ns = (double)spent_ns - b->share * app_cpu_ns - b->allowance_ns;
         if (debt_ns > b->share * BUDGET_MOST_DEBT_NS) /* the part above this is never compensated */
             gap_ns = fmax(gap_ns, debt_ns / b->share);
-        b->gap_ns = (uint64_t)clamp(gap_ns, (double)BUDGET_LEAST_GAP_NS, (double)BUDGET_MOST_GAP_NS);
+        gap_ns = clamp(gap_ns, (double)BUDGET_LEAST_GAP_NS, (double)BUDGET_MOST_GAP_NS);
+        b->gap_ns = (uint64_t)fmax(gap_ns, app_cpu_ns / BUDGET_DENSE_BURSTS);
     }
     return b->gap_ns;
 }
