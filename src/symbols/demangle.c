@@ -14,6 +14,8 @@
 /* cxxabi.h is a C++ header. */
 char *__cxa_demangle(const char *name, char *buffer, size_t *size, int *status);
 
+#define IDENTIFIER "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_$"
+
 /* Rust's names end with a hash: "::h" and 16 digits. Cuts it off; 0: it is not such a name. */
 static int cut_hash(char *name)
 {
@@ -101,14 +103,19 @@ static char *find_parameters(char *name)
     return open != name ? open : NULL;
 }
 
+/* Whether an operator's name begins there; it may have blanks, as in "operator unsigned long". */
+static int is_operator(const char *name, const char *c)
+{
+    return strncmp(c, "operator", 8) == 0 && strcspn(c + 8, IDENTIFIER) > 0 &&
+           (c == name || strchr(IDENTIFIER, c[-1]) == NULL);
+}
+
 /* Template functions have their result type in front: "void f<int>". */
 static char *after_result(char *name)
 {
     char *start = name;
     int angle = 0, depth = 0;
-    if (strstr(name, "operator") != NULL)
-        return name;
-    for (char *c = name; *c != '\0'; c++) {
+    for (char *c = name; *c != '\0' && (angle > 0 || depth > 0 || !is_operator(name, c)); c++) {
         angle += (*c == '<') - (*c == '>');
         depth += (*c == '(') - (*c == ')');
         if (*c == ' ' && angle == 0 && depth == 0)

@@ -211,6 +211,12 @@ static void names(void **state)
         {"_ZNK3FooltERKS_", "Foo::operator<"},
         {"_ZN12_GLOBAL__N_14walkEi", "(anonymous namespace)::walk"},
         {"_ZN3FoocvmEv", "Foo::operator unsigned long"},
+        {"_ZN2ns1VaSIiEERS0_RKT_", "ns::V::operator=<int>"},
+        {"_ZN2nslsIiEERNS_1VES2_RKT_", "ns::operator<< <int>"},
+        {"_ZNK2ns1VclIiEET_S2_", "ns::V::operator()<int>"},
+        {"_ZNK2ns1VltIlEEbRKT_", "ns::V::operator< <long>"},
+        {"_ZNK2ns1VcvPT_IiEEv", "ns::V::operator int*<int>"},
+        {"_ZN2ns11my_operatorIlEET_S1_", "ns::my_operator<long>"},
         {"_ZN5alloc3vec12Vec$LT$T$GT$4push17h0123456789abcdefE", "alloc::vec::Vec<T>::push"},
         {"_ZN71_$LT$Test$u20$$u2b$$u20$$u27$static$u20$as$u20$foo..Bar$LT$Test$GT$$GT$"
          "3bar17h930b740aa94f1d3aE",
