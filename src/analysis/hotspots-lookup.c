@@ -72,11 +72,16 @@ static int is_installed(const char *file)
     return 0;
 }
 
+int analysis_is_own(const struct profile_frame *frame)
+{
+    return *frame->file && !is_installed(frame->file);
+}
+
 const struct profile_frame *analysis_own_frame(const struct analysis_hotspots *h,
                                                const struct profile_frame *frame)
 {
     for (const struct profile_frame *at = frame; at != NULL; at = analysis_caller(h, at))
-        if (*at->file && !is_installed(at->file))
+        if (analysis_is_own(at))
             return at;
     return frame;
 }

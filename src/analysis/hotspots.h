@@ -158,6 +158,8 @@ int analysis_function_matches(const char *pattern, const char *function);
 /* The frame into which this one is inlined; NULL: none. */
 const struct profile_frame *analysis_caller(const struct analysis_hotspots *h,
                                             const struct profile_frame *frame);
+/* Whether the source is the user's, and not that of an installed library, such as std::vector. */
+int analysis_is_own(const struct profile_frame *frame);
 /* The innermost frame, from this one outwards, whose source is not that of an installed library, such as
  * std::vector: the line that the user has written. If there is none, or for NULL, the frame itself. */
 const struct profile_frame *analysis_own_frame(const struct analysis_hotspots *h,

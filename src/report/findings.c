@@ -8,6 +8,7 @@
 
 #include "base/base-name.h"
 #include "base/sizes.h"
+#include "report/shorten.h"
 
 /* "hot" of "[].hot". */
 static const char *field_name(const char *name)
@@ -108,9 +109,15 @@ static void put_advice(FILE *out, const struct analysis_finding *f)
         fputs(" Process the data in blocks that fit into the cache.", out);
 }
 
+/* Bytes of a function's name; what templates have for arguments is left out if it is longer. */
+#define NAME_MOST 120
+
 static void put_code(FILE *out, const char *function, const char *file, uint32_t line)
 {
-    report_plain(out, function);
+    char text[sizeof(((struct analysis_finding *)0)->function)];
+    snprintf(text, sizeof text, "%s", function);
+    report_shorten(text, NAME_MOST);
+    report_plain(out, text);
     if (*file) {
         fputs(" (", out);
         report_plain(out, base_name(file));

@@ -10,6 +10,7 @@
 #include "base/base-name.h"
 #include "base/sizes.h"
 #include "report/calls.h"
+#include "report/shorten.h"
 
 #define NAME_ROOM 1024
 /* A share is accurate if half its interval is at most that part of it. */
@@ -90,6 +91,13 @@ static const char *field_name(const struct profile_field *field)
     return *name ? name : "(several)";
 }
 
+/* Bytes of a type's name, without the arguments of a template if the end of these was cut off. */
+static int whole_bytes(const char *type)
+{
+    size_t n = strlen(type);
+    return (int)(n > 0 && type[n - 1] == '>' ? n : strcspn(type, "<"));
+}
+
 /* The object's name, and the field's with fields. */
 static void put_data(const struct analysis_hotspot *row, char text[NAME_ROOM])
 {
@@ -101,7 +109,8 @@ static void put_data(const struct analysis_hotspot *row, char text[NAME_ROOM])
     if (!*field->name)
         snprintf(text + used, NAME_ROOM - used, " (several fields)");
     else if (row->object && row->object->kind != PROFILE_OBJECT_VARIABLE)
-        snprintf(text + used, NAME_ROOM - used, ": %s.%s", field->type, field_name(field));
+        snprintf(text + used, NAME_ROOM - used, ": %.*s%s.%s", whole_bytes(field->type), field->type,
+                 field->type[whole_bytes(field->type)] ? "<...>" : "", field_name(field));
     else
         snprintf(text + used, NAME_ROOM - used, "%s", field->name);
 }
@@ -231,7 +240,42 @@ static int begins_with_module(const char *name, const struct analysis_hotspot *r
     return strncmp(name, module, length) == 0 && name[length] == '+';
 }
 
-static void put_code_name(FILE *out, const struct analysis_hotspots *h, const struct analysis_hotspot *row)
+/* Bytes of a name in text; what templates have for arguments is left out if it is longer. */
+#define NAME_MOST 90
+/* Likewise in a table that is cut at the terminal's width. */
+#define BRIEF_MOST 30
+/* Of all functions that code is inlined into, in a line of text: else those of libraries are left out. */
+#define CALLERS_MOST 180
+
+/* As put_callers, for people. */
+static void put_callers_briefly(FILE *out, const struct analysis_hotspots *h,
+                                const struct profile_frame *frame)
+{
+    char text[NAME_ROOM];
+    const struct profile_frame *next;
+    put_callers(h, frame, text);
+    int brief = strlen(text) > CALLERS_MOST, left_out = 0;
+    for (frame = analysis_caller(h, frame); frame != NULL; frame = next) {
+        next = analysis_caller(h, frame);
+        if (brief && next && !analysis_is_own(frame)) {
+            fputs(left_out++ ? "" : " < ...", out);
+            continue;
+        }
+        left_out = 0;
+        snprintf(text, sizeof text, "%s", *frame->function ? frame->function : "?");
+        report_shorten(text, NAME_MOST);
+        fputs(" < ", out);
+        report_plain(out, text);
+        if (*frame->file) {
+            putc(' ', out);
+            report_plain(out, base_name(frame->file));
+            fprintf(out, ":%" PRIu32, frame->line);
+        }
+    }
+}
+
+static void put_code_name(FILE *out, const struct analysis_hotspots *h, const struct analysis_hotspot *row,
+                          size_t most)
 {
     char text[NAME_ROOM];
     if (h->by == ANALYSIS_BY_MODULE) {
@@ -243,14 +287,12 @@ static void put_code_name(FILE *out, const struct analysis_hotspots *h, const st
         fprintf(out, "+0x%" PRIx64 " ", row->offset);
     }
     put_function(row, h->by == ANALYSIS_BY_FUNCTION ? row->outer : row->frame, text);
+    report_shorten(text, most);
     report_plain(out, text);
     if (h->by != ANALYSIS_BY_FUNCTION) {
         put_place(out, row->frame);
-        put_callers(h, row->frame, text);
-        if (text[0]) {
-            fputs(" < ", out);
-            report_plain(out, text);
-        }
+        if (row->frame)
+            put_callers_briefly(out, h, row->frame);
     }
     if (h->by != ANALYSIS_BY_INSN && !row->rest && row->outer && *row->outer->function &&
         !begins_with_module(row->outer->function, row)) {
@@ -260,11 +302,12 @@ static void put_code_name(FILE *out, const struct analysis_hotspots *h, const st
     }
 }
 
-static void put_object_name(FILE *out, const struct analysis_hotspot *row)
+static void put_object_name(FILE *out, const struct analysis_hotspot *row, size_t most)
 {
     const struct profile_object *object = row->object;
     char text[NAME_ROOM];
     put_data(row, text);
+    report_shorten(text, most);
     report_plain(out, text);
     if (object && (object->kind == PROFILE_OBJECT_VARIABLE || object->kind == PROFILE_OBJECT_BLOCK) &&
         *object->module) {
@@ -292,25 +335,27 @@ void report_hotspot_name(const struct analysis_hotspots *h, const struct analysi
     snprintf(text, size, "%s%s%s%s", code, place, by_code && h->objects ? ", " : "", object);
 }
 
-static void put_row_name(FILE *out, const struct analysis_hotspots *h, const struct analysis_hotspot *row)
+/* most: bytes of each name, if templates' arguments can be left out. */
+static void put_row_name(FILE *out, const struct analysis_hotspots *h, const struct analysis_hotspot *row,
+                         size_t most)
 {
     char *text = NULL;
     size_t size = 0;
     if (!h->objects || h->by == ANALYSIS_BY_NOTHING) {
         if (h->objects)
-            put_object_name(out, row);
+            put_object_name(out, row, most);
         else
-            put_code_name(out, h, row);
+            put_code_name(out, h, row, most);
         return;
     }
     FILE *memory = open_memstream(&text, &size);
     if (!memory)
         return;
-    put_code_name(memory, h, row);
+    put_code_name(memory, h, row, most);
     if (fclose(memory) == 0)
         fprintf(out, "%-*s  ", CODE_COLUMNS, text);
     free(text);
-    put_object_name(out, row);
+    put_object_name(out, row, most);
 }
 
 /* How the row uses lines. */
@@ -366,6 +411,7 @@ static void put_advice(FILE *out, const struct analysis_hotspots *h)
 /* Which of the optional columns a table has. */
 struct columns {
     int stall, used, stride;
+    size_t most; /* see put_row_name */
 };
 
 static void put_row(FILE *out, const struct analysis_hotspots *h, const struct analysis_hotspot *row,
@@ -385,7 +431,7 @@ static void put_row(FILE *out, const struct analysis_hotspots *h, const struct a
                    s->references_share > 0 || !(s->misses_share > 0) ? s->references_share : NAN, "  ");
     if (columns->used)
         put_use(out, row, columns->stride);
-    put_row_name(out, h, row);
+    put_row_name(out, h, row, columns->most);
     putc('\n', out);
     report_calls_text(out, h, row);
 }
@@ -449,7 +495,8 @@ static void put_text(FILE *out, const struct analysis_hotspots *h, size_t left_o
 {
     char size[SIZE_TEXT], rows[32];
     struct columns columns = {.stall = h->n && !isnan(h->rows[0].stall),
-                              .stride = h->by == ANALYSIS_BY_LINE || h->by == ANALYSIS_BY_INSN};
+                              .stride = h->by == ANALYSIS_BY_LINE || h->by == ANALYSIS_BY_INSN,
+                              .most = brief ? BRIEF_MOST : NAME_MOST};
     for (size_t i = 0; i < h->n; i++)
         columns.used |= !isnan(h->rows[i].used_share);
     snprintf(rows, sizeof rows, "%s%s%s", by_names[h->by], h->objects && *by_names[h->by] ? ", " : "",
@@ -740,7 +787,7 @@ static void put_narrow(FILE *out, const struct analysis_hotspots *h, size_t left
     fprintf(out, "Misses by %s, cache of %s\n", by_names[h->by], size);
     for (size_t i = 0; i < h->n; i++) {
         fprintf(out, "%6.2f%%  ", 100 * h->rows[i].shares.misses_share);
-        put_row_name(out, h, &h->rows[i]);
+        put_row_name(out, h, &h->rows[i], BRIEF_MOST);
         putc('\n', out);
     }
     if (left_out)

@@ -270,6 +270,44 @@ def test_lambdas(cachegram, tmp_path):
     assert re.search(r"100\.000%.* sum \+= from\[i\];", annotated) and "* (long)k" not in annotated
 
 
+LONG_NAMES = """
+#include <map>
+#include <string>
+#include <vector>
+using table = std::map<std::string, std::vector<std::string>>;
+template <typename T> __attribute__((noipa)) long look_up(const T &t, long n)
+{
+    long sum = 0;
+    for (long i = 0; i < n; i++)
+        sum += t.find("a key in the table " + std::to_string(i * 7919 % n))->second.size();
+    return sum;
+}
+int main()
+{
+    table t;
+    for (long i = 0; i < 20000; i++)
+        t["a key in the table " + std::to_string(i)];
+    return look_up(t, 20000) != 0;
+}
+"""
+
+
+def test_long_names_in_text(cachegram, tmp_path):
+    """Without arguments of templates, and what a library inlines; other formats have both."""
+    (tmp_path / "x.cpp").write_text(LONG_NAMES)
+    subprocess.run(["g++", "-O2", "-g", "-o", tmp_path / "x", tmp_path / "x.cpp"], check=True)
+    db = tmp_path / "p.db"
+    assert run([cachegram, "record", *FULL, "-o", db, "--", tmp_path / "x"]).status == 0
+    name = next(row["function"] for row in hotspots(cachegram, db) if row["function"].startswith("look_up<"))
+    assert len(name) > 200 and "std::allocator<char>" in name
+    short = re.search(r"  (look_up<\S.*)  \(x\)\n", run([cachegram, "hotspots", db]).out.decode())[1]
+    assert "<...>" in short and len(short) <= 90
+    row = next(row for row in hotspots(cachegram, db, "--by", "line", "--size", "32K") if row["inlined_into"].endswith(" x.cpp:10"))
+    assert " < " in row["inlined_into"]
+    text = run([cachegram, "hotspots", "--by", "line", "--size", "32K", db]).out.decode()
+    assert f" < ... < {short} x.cpp:10  (x)\n" in text
+
+
 def test_process_without_bursts(built, cachegram, tmp_path):
     """Of a process that was over before the first burst, the misses of all rows together are all of its misses."""
     db = tmp_path / "shell.db"
