@@ -302,8 +302,7 @@ def test_long_names_in_text(cachegram, tmp_path):
     assert len(name) > 200 and "std::allocator<char>" in name
     short = re.search(r"  (look_up<\S.*)  \(x\)\n", run([cachegram, "hotspots", db]).out.decode())[1]
     assert "<...>" in short and len(short) <= 90
-    row = next(row for row in hotspots(cachegram, db, "--by", "line", "--size", "32K") if row["inlined_into"].endswith(" x.cpp:10"))
-    assert " < " in row["inlined_into"]
+    assert any(row["inlined_into"].count(" < ") > 1 for row in hotspots(cachegram, db, "--by", "line", "--size", "32K"))
     text = run([cachegram, "hotspots", "--by", "line", "--size", "32K", db]).out.decode()
     assert f" < ... < {short} x.cpp:10  (x)\n" in text
 
