@@ -341,5 +341,38 @@ def test_overloads(cachegram, tmp_path):
     assert "references by walk(long): 1" in output("mrc", "x.db", "--function", "walk(long)")
     text = output("annotate", "x.db", "walk")
     assert "walk(long)  (x)" in text and "walk(long, long)  (x)" in text
+    for pattern in ("w*k", "walk(*)", "wa??"):
+        assert "walk(long)  (x)" in output("annotate", "x.db", pattern)
     objects = output("hotspots", "x.db", "--by", "object", "--alloc-wrappers", "get")
     assert "block of main" in objects and "block of get" not in objects
+
+
+NAMES = """
+#include <cstdlib>
+static long *data;
+namespace ns {
+template <typename T> struct table {
+    template <typename F> __attribute__((noipa)) long visit(F f) { long s = 0; for (T i = 0; i < 70000; i++) s += f(data[i * 8]); return s; }
+};
+}
+int main() { data = (long *)calloc(70000, 64); return ns::table<int>().visit([](long x) { return x; }) != 0; }
+"""
+
+
+def test_names_without_arguments(cachegram, tmp_path):
+    """Of templates; and of Java methods, which have their result in front. A class is no function."""
+    (tmp_path / "x.cpp").write_text(NAMES)
+    subprocess.run(["g++", "-O1", "-g", "-o", "x", "x.cpp"], cwd=tmp_path, check=True)
+    subprocess.run([cachegram, "record", "--mode", "full", "-o", "x.db", "./x"], cwd=tmp_path, check=True)
+    db = tmp_path / "x.db"
+    for name in ("visit", "ns::table<int>::visit"):
+        out = run([cachegram, "annotate", db, name])
+        assert out.status == 0 and b"ns::table<int>::visit<main::" in out.out
+    for name in ("table", "ns::table<int>", "ns", "vis", "lambda"):
+        assert run([cachegram, "annotate", db, name]).status == 1, name
+    with sqlite3.connect(db) as con:
+        con.execute("update frame set function = 'long Table.visit(int, Other.list)' where function like '%visit%'")
+    for name in ("visit", "Table.visit", "long Table.visit", "long Table.visit(int, Other.list)"):
+        assert run([cachegram, "annotate", db, name]).status == 0, name
+    for name in ("Table", "list", "Other.list"):
+        assert run([cachegram, "annotate", db, name]).status == 1, name
