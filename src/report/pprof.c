@@ -123,8 +123,9 @@ static void add_frames(struct writing *w)
         uint64_t name = add_string(w, *frame->function ? frame->function : "[unknown]"),
                  file = add_string(w, frame->file);
         put_number(&w->message, 1, i + 1);
+        /* Without a mangled name: pprof takes one that is equal for a sign that it has to shorten the name
+         * itself, as one of C++, which leaves "::fold" of <Iter<T> as Iterator>::fold. */
         put_number(&w->message, 2, name);
-        put_number(&w->message, 3, name);
         put_number(&w->message, 4, file);
         put_message(&w->all, 5, &w->message);
     }

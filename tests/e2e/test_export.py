@@ -66,6 +66,7 @@ def test_pprof(profile, cachegram):
     types = [[strings[message(t)[k][0]] for k in (1, 2)] for t in data[1]]
     assert types == [["misses", "count"], ["references", "count"]] and strings[data[14][0]] == "misses"
     functions = {f[1][0]: (strings[f[2][0]], strings[f[4][0]]) for f in map(message, data[5])}
+    assert all(3 not in f for f in map(message, data[5]))  # a mangled name equal to the name would have pprof shorten it
     mappings = {m[1][0]: (strings[m[5][0]], strings[m[6][0]]) for m in map(message, data[3])}
     locations = {}
     for place in map(message, data[4]):
