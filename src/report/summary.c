@@ -300,9 +300,9 @@ static void put_recorded(FILE *out, const struct analysis_summary *s, const stru
                 report_count((double)curve->full_references, count), s->bursts, s->bursts == 1 ? "" : "s");
     else
         fprintf(out, "%zu burst%s", s->bursts, s->bursts == 1 ? "" : "s");
-    if (s->threads > 0)
-        fprintf(out, "; %zu thread%s,", s->threads, threads);
-    fprintf(out, "%s %zu process%s\n", s->threads > 0 ? "" : ";", s->processes, processes);
+    if (s->threads > 0) /* those with bursts: there may be fewer than processes */
+        fprintf(out, " in %zu thread%s", s->threads, threads);
+    fprintf(out, "; %zu process%s\n", s->processes, processes);
 }
 
 static void put_time(FILE *out, const struct analysis_summary *s)

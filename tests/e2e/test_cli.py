@@ -214,7 +214,7 @@ def test_report(burst):
         assert part in text and part in verbose
     for part in ("started", "20 in 2 threads", "100% at full length"):
         assert part not in text and part in verbose
-    assert "recorded    20000 references: 20 bursts; 2 threads, " in text
+    assert "recorded    20000 references: 20 bursts in 2 threads; " in text
     assert text.index("warning") < text.index("command")
     data = json.loads(cachegram("report", burst, "--format", "json").stdout)
     assert data["bursts"] == 20 and data["references"] == 20000 and data["ends"] == {"full": 20}
@@ -234,7 +234,7 @@ def test_one_burst_is_no_bursts(burst):
     with sqlite3.connect(burst) as db:
         db.execute("DELETE FROM burst WHERE id > 1")
     assert "from 1 burst, 1000 references" in cachegram("mrc", burst).stdout
-    assert ": 1 burst; 1 thread, " in cachegram("report", burst).stdout
+    assert ": 1 burst in 1 thread; " in cachegram("report", burst).stdout
 
 
 def test_report_adds_the_recorder(burst):
