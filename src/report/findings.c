@@ -84,8 +84,7 @@ static void put_advice(FILE *out, const struct analysis_finding *f)
     }
     if (f->remedy == ANALYSIS_REMEDY_UNKNOWN) {
         fputs(" Whether the lines were touched before is not known, as too few were watched: record longer, "
-              "or with"
-              " a larger --overhead.",
+              "with a larger --overhead, or with --mode full.",
               out);
         return;
     }
