@@ -15,16 +15,20 @@
 
 /* Functions that allocate for others, as patterns. */
 static const char *const usual_wrappers[] = {
-    "xmalloc*",          "xcalloc*",        "xrealloc*",       "xzalloc*",        "xnmalloc*",
-    "xnrealloc*",        "x2realloc*",      "x2nrealloc",      "xpalloc",         "xstrdup*",
-    "xstrndup*",         "xmemdup*",        "safe_malloc*",    "g_malloc*",       "g_realloc*",
-    "g_calloc*",         "g_try_malloc*",   "g_slice_*",       "g_strdup*",       "g_memdup*",
-    "PyMem_*",           "_PyMem_*",        "PyObject_Malloc", "PyObject_Calloc", "PyObject_Realloc",
-    "_PyObject_Malloc*", "operator new*",   "std::*",          "__gnu_cxx::*",    "__rust_alloc*",
-    "__rdl_alloc*",      "__rdl_realloc*",  "Perl_safesys*",   "ggc_internal_*",  "sqlite3Mem*",
-    "sqlite3Malloc*",    "sqlite3Realloc*", "alloc::*",        "<alloc::*",       "__rustc::*",
-    "core::*",           "<core::*",        "<std::*",         "hashbrown::*",    "<hashbrown::*",
-    "<* as alloc::*",    "<* as core::*",   "<* as std::*",
+    "xmalloc*",          "xcalloc*",        "xrealloc*",       "xzalloc*",         "xnmalloc*",
+    "xnrealloc*",        "x2realloc*",      "x2nrealloc",      "xpalloc",          "xstrdup*",
+    "xstrndup*",         "xmemdup*",        "safe_malloc*",    "g_malloc*",        "g_realloc*",
+    "g_calloc*",         "g_try_malloc*",   "g_slice_*",       "g_strdup*",        "g_memdup*",
+    "PyMem_*",           "_PyMem_*",        "PyObject_Malloc", "PyObject_Calloc",  "PyObject_Realloc",
+    "_PyObject_Malloc*", "operator new*",   "std::*",          "__gnu_cxx::*",     "__rust_alloc*",
+    "__rdl_alloc*",      "__rdl_realloc*",  "Perl_safesys*",   "ggc_internal_*",   "sqlite3Mem*",
+    "sqlite3Malloc*",    "sqlite3Realloc*", "alloc::*",        "<alloc::*",        "__rustc::*",
+    "core::*",           "<core::*",        "<std::*",         "hashbrown::*",     "<hashbrown::*",
+    "<* as alloc::*",    "<* as core::*",   "<* as std::*",    "*::operator new*", "zmalloc*",
+    "zcalloc*",          "zrealloc*",       "ztrymalloc*",     "ztrycalloc*",      "ztryrealloc*",
+    "CRYPTO_malloc*",    "CRYPTO_zalloc*",  "CRYPTO_realloc*", "ruby_xmalloc*",    "ruby_xcalloc*",
+    "ruby_xrealloc*",    "av_malloc*",      "av_calloc*",      "av_realloc*",      "luaM_*",
+    "l_alloc",           "os::malloc*",     "os::realloc*",
 };
 
 static int matches_one_of(const char *names, const char *function)

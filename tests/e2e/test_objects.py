@@ -282,6 +282,25 @@ def test_wrappers(blocks, cachegram, tmp_path):
     assert row["object_kind"] == "block" and not row["object"].startswith(("block of xmalloc ", "block of new_node "))
 
 
+def test_usual_wrappers(cachegram, tmp_path):
+    """A class's own operator new, and the functions of well-known programs, need not be named."""
+    (tmp_path / "x.cpp").write_text(
+        "#include <cstdlib>\nstruct node { node *next; long value[7]; static void *operator new(std::size_t n); };\n"
+        "__attribute__((noipa)) void *node::operator new(std::size_t n) { return malloc(n); }\n"
+        "extern \"C\" __attribute__((noipa)) void *zmalloc(std::size_t n) { return malloc(n); }\n"
+        "static node *list; static long *table;\n"
+        "__attribute__((noipa)) static void make_list() { for (int i = 0; i < 40000; i++) { node *n = new node(); n->next = list; list = n; } }\n"
+        "__attribute__((noipa)) static void make_table() { table = (long *)zmalloc(8 << 20); }\n"
+        "int main() { make_list(); make_table(); long sum = 0; for (volatile int r = 0; r < 3; r++) {\n"
+        "for (node *n = list; n; n = n->next) sum += n->value[2]++; for (long i = 0; i < 1 << 20; i += 8) sum += table[i]++; }\n"
+        "return sum == 1; }\n")
+    subprocess.run(["g++", "-O1", "-g", "-o", tmp_path / "x", tmp_path / "x.cpp"], check=True)
+    db = tmp_path / "p.db"
+    assert run([cachegram, "record", *MODES["full"], "-o", db, "--", tmp_path / "x"]).status == 0
+    assert {row["object"] for row in hotspots(cachegram, db, "--by", "object", "--limit", "2")} == {
+        "block of make_list x.cpp:6", "block of make_table x.cpp:7"}
+
+
 def test_no_debug_information(blocks, cachegram, tmp_path):
     copy, db = tmp_path / "copy", tmp_path / "p.db"
     shutil.copy(blocks, copy)
