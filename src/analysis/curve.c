@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/busy-threads.h"
+
 /* The standard grid: half powers of two from 1 KB to 64 MB. */
 #define GRID_FIRST_BYTES 1024.
 #define GRID_POINTS 33
@@ -235,6 +237,7 @@ int analysis_curve_compute(struct profile *p, const struct analysis_question *qu
     curve->watches = curve->unwatched = curve->censored = 0;
     curve->user_seconds = curve->sampled_seconds = curve->sampled_error = NAN;
     curve->clock_error = curve->ns_per_instruction = curve->references_per_instruction = NAN;
+    curve->busy_threads = question->tid || strcmp(mode, "sparse") == 0 ? 0 : analysis_busy_threads(p);
     if ((curve->full || curve->lines_rate < 1) && question->tid)
         return analysis_refuse_thread(curve->profile, "", err);
     if (question->ways && question->model != ANALYSIS_MODEL_LRU)

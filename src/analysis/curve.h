@@ -62,8 +62,11 @@ struct analysis_curve {
      * the bursts represent; NaN: not known. */
     double user_seconds, sampled_seconds;
     double
-        sampled_error;  /* standard deviation of sampled_seconds, as bursts are placed at random; likewise */
-    size_t processes;   /* 0: not known */
+        sampled_error; /* standard deviation of sampled_seconds, as bursts are placed at random; likewise */
+    size_t processes;  /* 0: not known */
+    /* Threads that worked at the same time, in a curve of all threads: what each does in tens of thousands of
+     * references counts as in a cache of its own. 0: not known. */
+    size_t busy_threads;
     double clock_error; /* largest known relative error of the reference clock; NaN: not known */
     /* Means over the run, by the weights of its bursts; NaN: not known (always in other modes). */
     double ns_per_instruction, references_per_instruction; /* references: touches of lines, as in the curve */

@@ -222,7 +222,8 @@ void report_facts(FILE *out, const struct analysis_summary *s, const struct anal
     fputs("  started     ", out);
     report_plain(out, *s->started ? s->started : "(unknown)");
     fprintf(out, "\n  mode        %s\n",
-            full       ? extents[s->extent].mode
+            full && s->extent == EXTENT_ALL && curve->busy_threads > 1 ? "full: every reference"
+            : full                                                     ? extents[s->extent].mode
             : lines    ? "full, on a sample of lines: every reference was counted, distances are estimates"
             : sparse   ? "sparse: reuse distances of single references"
             : measured ? "pirate: measured next to a Pirate, not recorded"
@@ -294,7 +295,7 @@ static void put_recorded(FILE *out, const struct analysis_summary *s, const stru
     if (strcmp(s->mode, "lines") == 0)
         fprintf(out, "all, on a sample of lines (1 in %g)", 1 / curve->lines_rate);
     else if (strcmp(s->mode, "full") == 0)
-        fputs(extents[s->extent].recorded, out);
+        fputs(s->extent == EXTENT_ALL && curve->busy_threads > 1 ? "all" : extents[s->extent].recorded, out);
     else if (curve->full_references)
         fprintf(out, s->bursts > 0 ? "the first %s of the run, then %zu burst%s" : "the first %s of the run",
                 report_count((double)curve->full_references, count), s->bursts, s->bursts == 1 ? "" : "s");

@@ -14,6 +14,38 @@ import pytest
 
 from conftest import FULL, run, totals
 
+THREADS = r"""
+/* threads ROUNDS TOGETHER: two that each go through memory of their own, at the same time or one after the other. */
+#include <pthread.h>
+#include <stdlib.h>
+static pthread_barrier_t turn;
+static int rounds;
+static void *sweep(void *memory)
+{
+    for (volatile int n = 0; n < rounds; n++) {
+        for (int i = 0; i < 1 << 17; i += 64)
+            ((volatile char *)memory)[i]++;
+        if (n % 100 == 0)
+            pthread_barrier_wait(&turn);
+    }
+    return NULL;
+}
+int main(int argc, char **argv)
+{
+    pthread_t thread[2];
+    int together = argc > 2;
+    rounds = argc > 1 ? atoi(argv[1]) : 0;
+    pthread_barrier_init(&turn, NULL, together ? 2 : 1);
+    for (int i = 0; i < 2; i++) {
+        pthread_create(&thread[i], NULL, sweep, calloc(1, 1 << 17));
+        if (!together)
+            pthread_join(thread[i], NULL);
+    }
+    for (int i = 0; together && i < 2; i++)
+        pthread_join(thread[i], NULL);
+    return 0;
+}
+"""
 LINE = 64
 PROGRAM = r"""
 /* curve: `curve cyclic|stores|words|random LINES REFERENCES`, no other references while it runs. */
@@ -186,3 +218,18 @@ def test_random_replacement(cachegram, record, programs):
                 high = m
         # Start-up is about a hundredth of the references and hits: 2% covers it.
         assert ratio == pytest.approx(low, rel=0.02)
+
+
+@pytest.mark.parametrize("options", [FULL, ["--allowance", "0", "--gap-us", "1000"]], ids=["full", "burst"])
+def test_threads_at_the_same_time(options, cachegram, tmp_path):
+    """Their references are in the order of buffers, so no curve is exact for a cache that they share: report and mrc say so."""
+    (tmp_path / "threads.c").write_text(THREADS)
+    subprocess.run(["gcc", "-O1", "-pthread", "-o", tmp_path / "threads", tmp_path / "threads.c"], check=True)
+    db = tmp_path / "p.db"
+    for arguments, together in (["together"], True), ([], False):
+        program = [tmp_path / "threads", "500" if options == FULL else "50000", *arguments]
+        assert run([cachegram, "record", *options, "-o", db, "--", *program]).status == 0
+        for command in ("report", "mrc"):
+            shown = run([cachegram, command, db]).out
+            assert (b"2 threads work at the same time" in shown) == together
+            assert (b"curve is exact" in shown) == (command == "report" and options == FULL and not together)
