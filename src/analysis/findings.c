@@ -188,7 +188,7 @@ static int has_site(const struct analysis_hotspots *h, const struct profile_site
 static void add_use(const struct analysis_hotspots *h, struct analysis_finding *f)
 {
     const struct analysis_recorded *r = h->recorded;
-    double lines = 0, whole = 0, bytes = 0, most = 0;
+    double known = 0, whole = 0, bytes = 0, most = 0;
     uint64_t first = 0;
     f->used_bytes = NAN;
     for (size_t i = 0, at = 0; i < r->nuses; i++) {
@@ -197,7 +197,7 @@ static void add_use(const struct analysis_hotspots *h, struct analysis_finding *
             at++;
         if (at == r->nsites || r->sites[at].id != use->site || !has_site(h, &r->sites[at], f))
             continue;
-        lines += (double)use->lines;
+        known += use->whole > 0 ? (double)use->lines : 0;
         whole += (double)use->whole;
         bytes += (double)use->bytes;
         if ((double)use->lines > most) {
@@ -205,15 +205,15 @@ static void add_use(const struct analysis_hotspots *h, struct analysis_finding *
             first = use->site;
         }
     }
-    if (whole >= ANALYSIS_LEAST_WHOLE)
-        f->used_bytes = bytes / whole;
+    if (whole >= ANALYSIS_LEAST_WHOLE && known > 0)
+        f->used_bytes = bytes / known;
     for (size_t i = 0; i < r->nstrides; i++)
-        if (r->strides[i].site == first && lines >= ANALYSIS_LEAST_LINES)
+        if (r->strides[i].site == first && r->strides[i].references >= ANALYSIS_LEAST_STEPS)
             f->stride = r->strides[i].bytes;
     /* A kernel of several neighbours that goes down a column: small steps, but each line is far from the one
      * before. */
     for (size_t i = 0; i < r->nfetch_strides && fabs((double)f->stride) < h->line_bytes; i++)
-        if (r->fetch_strides[i].site == first && lines >= ANALYSIS_LEAST_LINES &&
+        if (r->fetch_strides[i].site == first && r->fetch_strides[i].references >= ANALYSIS_LEAST_STEPS &&
             fabs((double)r->fetch_strides[i].bytes) >= FAR_LINES * h->line_bytes)
             f->stride = r->fetch_strides[i].bytes;
 }

@@ -9,7 +9,7 @@
 
 /* Sums of a row. */
 struct sums {
-    double lines, whole, bytes;
+    double known, whole, bytes;     /* known: lines whose use is known */
     uint64_t most_lines, most_site; /* of a site's entry, and that site */
     double conflicts;
 };
@@ -42,7 +42,7 @@ int analysis_lines_read(struct profile *p, struct analysis_hotspots *h, const st
         struct sums *s = sums_of(sums, h, groups, r->uses[i].site, r->uses[i].object);
         if (!s)
             continue;
-        s->lines += (double)r->uses[i].lines;
+        s->known += r->uses[i].whole > 0 ? (double)r->uses[i].lines : 0;
         s->whole += (double)r->uses[i].whole;
         s->bytes += (double)r->uses[i].bytes;
         if (r->uses[i].lines > s->most_lines) {
@@ -57,11 +57,12 @@ int analysis_lines_read(struct profile *p, struct analysis_hotspots *h, const st
     }
     for (size_t i = 0; i < h->n && code == 0; i++) {
         const struct profile_stride *stride = NULL;
-        if (sums[i].lines >= ANALYSIS_LEAST_LINES && r->nstrides > 0)
+        if (sums[i].most_lines > 0 && r->nstrides > 0)
             stride = bsearch(&sums[i].most_site, r->strides, r->nstrides, sizeof *r->strides, compare);
-        h->rows[i].used_share =
-            sums[i].whole >= ANALYSIS_LEAST_WHOLE ? sums[i].bytes / (sums[i].whole * h->line_bytes) : NAN;
-        h->rows[i].stride = stride ? stride->bytes : 0;
+        h->rows[i].used_share = sums[i].whole >= ANALYSIS_LEAST_WHOLE && sums[i].known > 0
+                                    ? sums[i].bytes / (sums[i].known * h->line_bytes)
+                                    : NAN;
+        h->rows[i].stride = stride && stride->references >= ANALYSIS_LEAST_STEPS ? stride->bytes : 0;
         h->rows[i].conflicts = sums[i].conflicts / looked_at;
     }
     free(sums);

@@ -18,10 +18,10 @@
 #include "profile/profile.h"
 #include "profile/sites.h"
 
-/* Lines that must have been looked at for what is said about their use. */
-#define ANALYSIS_LEAST_LINES 64
-/* Of these, so many whose use was seen to its end: of the bytes used, the mean of 16 has a standard error of
- * 5 where they are evenly distributed. */
+/* Differences of addresses that must have been looked at for a stride. */
+#define ANALYSIS_LEAST_STEPS 64
+/* Lines whose use must have been seen to its end: of the bytes used, the mean of 16 has a standard error of 5
+ * where they are evenly distributed. */
 #define ANALYSIS_LEAST_WHOLE 16
 /* Fewest samples for the share of cold misses. */
 #define ANALYSIS_COLD_LEAST 8

@@ -105,28 +105,27 @@
 #define COLLECT_PATH_NODES 262144u
 #define COLLECT_PATH_COUNTS 65536u
 #define COLLECT_PATH_STACKS 256u
-/* Pieces of the run are decoded to complete references, which takes some 50 ns for each (bzip2): the first
- * COLLECT_SHAPE_WORDS recorded words of a buffer, or fewer, but at least COLLECT_SHAPE_LEAST references, if
- * so many lines came into the small cache that COLLECT_SHAPE_STAYS of them are enough. One reference in
- * COLLECT_SHAPE_EVERY is looked at in the mean: 0.8 ns for each reference of the run. At the beginning of a
- * process it is one in COLLECT_SHAPE_FIRST_EVERY, and COLLECT_SHAPE_MORE less often after each piece, so that
- * short runs have some. The first piece comes after COLLECT_SHAPE_FIRST_WORDS in the mean. */
+/* Pieces of the run are decoded to complete references, which takes some 50 ns for each (bzip2): at most
+ * COLLECT_SHAPE_WORDS recorded words of a buffer, but at least COLLECT_SHAPE_LEAST references, if so many
+ * lines came into the small cache that COLLECT_SHAPE_STAYS of them are enough. In the mean one reference in
+ * COLLECT_SHAPE_EVERY is looked at, of bursts, which are few, one in COLLECT_SHAPE_BURSTS_EVERY: 0.8 and 3 ns
+ * for each of them; at the beginning all of COLLECT_SHAPE_ALL, and then so many that in the mean a piece
+ * represents no more than one in COLLECT_SHAPE_PARTS of what was executed until then. What counts for this is
+ * misses of the small cache, of which the use of lines is to be known, and a reference for
+ * COLLECT_SHAPE_HIT_SIZE of one. */
 #define COLLECT_SHAPE_WORDS UINT64_C(32768)
 #define COLLECT_SHAPE_LEAST 4096u
-#define COLLECT_SHAPE_STAYS (4 * COLLECT_SHAPE_LINES)
-#define COLLECT_SHAPE_EVERY 64u
-#define COLLECT_SHAPE_FIRST_EVERY 4u
-#define COLLECT_SHAPE_MORE 2u
-#define COLLECT_SHAPE_FIRST_WORDS UINT64_C(32768)
-/* Of bursts, which are few, so many times as much: 2 ns for each of their references. */
-#define COLLECT_SHAPE_BURSTS 4u
+#define COLLECT_SHAPE_STAYS (4 * SYMBOLS_USE_LINES)
+#define COLLECT_SHAPE_EVERY 64
+#define COLLECT_SHAPE_BURSTS_EVERY 16
+#define COLLECT_SHAPE_ALL 65536
+#define COLLECT_SHAPE_PARTS 6
+#define COLLECT_SHAPE_HIT_SIZE (1.0 / 64)
 /* A line of which so many touches have used no further bytes is taken to be used no further, and one that
  * comes so late in a piece not to have been in the small cache before: a walk down a column of as many rows
  * as that has lines may make 16 references for each. */
 #define COLLECT_SHAPE_IDLE 8192u
 #define COLLECT_SHAPE_WARM 4096u
-/* Lines of the small cache by which the use of lines is defined: a cache of 32 KB. */
-#define COLLECT_SHAPE_LINES 512u
 /*
  * Sharing between threads (reduce/sharing.h). Pieces of COLLECT_SHARING_WORDS recorded words: one of each
  * burst, in full mode one of COLLECT_SHARING_EVERY_WORDS in the mean, of processes with several threads. Uses

@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "base/hist.h"
 
-#define PROFILE_SCHEMA_VERSION 12
+#define PROFILE_SCHEMA_VERSION 13
 
 struct profile; /* opaque */
 

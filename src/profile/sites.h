@@ -80,8 +80,9 @@ struct profile_cause {
 };
 int profile_add_cause(struct profile *p, const struct profile_cause *cause, struct error *err);
 
-/* Lines of an object that a site touched first in some piece of the run; those that the piece showed until
- * they would have been evicted, and the bytes of these that were used. Ids; object 0: not known. */
+/* Lines of an object that a site brought into a small cache, and the bytes of these that were used before
+ * they were evicted: estimated, from `whole` ones that were looked at until then; 0: not known. Ids; object
+ * 0: not known. */
 struct profile_line_use {
     uint64_t site, object, lines, whole, bytes;
 };

@@ -43,11 +43,13 @@ struct symbols_call {
 };
 #define SYMBOLS_CALL_KEY offsetof(struct symbols_call, touches)
 
-/* How lines are used that an instruction touched first: of an object's lines, and of the `whole` ones among
- * them whose use was seen from beginning to end, so many bytes in all. */
+/* How lines of an object are used that an instruction brought into a cache of SYMBOLS_USE_LINES: so many in
+ * the run, of the `known` ones among these so many bytes in all (estimates), from `whole` ones that were seen
+ * from beginning to end. */
+#define SYMBOLS_USE_LINES 512u
 struct symbols_use {
     uint32_t site, object; /* numbers; object 0: not known */
-    uint64_t lines, whole, bytes;
+    uint64_t lines, known, bytes, whole;
 };
 
 /* Lines that an instruction touched first, of an object, at so many bytes from the beginning of its variable

@@ -4,6 +4,7 @@
  * used, strides, sharing and conflicts.
  */
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 
 #include "base/octaves.h"
@@ -87,12 +88,14 @@ static int compare_pairs(const void *a, const void *b)
 }
 
 /* Ignores sites without a row. */
-static void add_pair(struct naming *n, uint32_t site, uint32_t object, uint64_t first, uint64_t second,
-                     uint64_t third, struct pair *pairs, size_t *npairs)
+static void add_pair(struct naming *n, uint32_t site, uint32_t object, struct pair pair, struct pair *pairs,
+                     size_t *npairs)
 {
     if (site >= n->code->nsites || n->ids[site] == 0)
         return;
-    pairs[(*npairs)++] = (struct pair){n->ids[site], object, {first, second, third}};
+    pair.row = n->ids[site];
+    pair.object = object;
+    pairs[(*npairs)++] = pair;
     n->object_used[object <= n->code->nobjects ? object : 0] = 1;
 }
 
@@ -103,9 +106,8 @@ static size_t sum_pairs(struct pair *pairs, size_t n)
     qsort(pairs, n, sizeof *pairs, compare_pairs);
     for (size_t i = 0; i < n; i++) {
         if (used > 0 && compare_pairs(&pairs[used - 1], &pairs[i]) == 0) {
-            pairs[used - 1].count[0] += pairs[i].count[0];
-            pairs[used - 1].count[1] += pairs[i].count[1];
-            pairs[used - 1].count[2] += pairs[i].count[2];
+            for (size_t k = 0; k < sizeof pairs->count / sizeof pairs->count[0]; k++)
+                pairs[used - 1].count[k] += pairs[i].count[k];
         } else {
             pairs[used++] = pairs[i];
         }
@@ -113,19 +115,58 @@ static size_t sum_pairs(struct pair *pairs, size_t n)
     return used;
 }
 
+/*
+ * By code of n->misses, the part of these touches that bring their line into a cache of SYMBOLS_USE_LINES. Of
+ * a first touch in a burst it is only known after how many other lines of the burst it came: the line was
+ * last touched before these. It is as probable that the cache had lost it as that a reuse at such a distance
+ * or more is at one of SYMBOLS_USE_LINES or more (Kaplan and Meier).
+ */
+static void find_missed(const struct tally *misses, double missed[NAMING_MISSED + 1])
+{
+    double all[NAMING_MISSED + 1] = {0}, more = 0, part = 1;
+    uint32_t least = octaves_bin(SYMBOLS_USE_LINES);
+    for (size_t i = 0; i < misses->n; i++)
+        all[misses->entries[i].what] += (double)misses->entries[i].count;
+    for (uint32_t bin = OCTAVES_BINS; bin-- > 0;) {
+        double reuses = all[SITE_COUNT_STACK + bin];
+        more += reuses + all[SITE_COUNT_FIRST + bin];
+        if (bin < least && more > 0)
+            part *= 1 - reuses / more;
+        missed[SITE_COUNT_STACK + bin] = bin >= least;
+        missed[SITE_COUNT_FIRST + bin] = bin > 0 ? part : 0; /* nearer reuses are not all counted */
+    }
+    missed[NAMING_MISSED] = 1;
+}
+
 static int store_uses(struct naming *n, struct pair *pairs)
 {
+    double missed[NAMING_MISSED + 1];
     size_t npairs = 0;
     int code = 0;
     for (size_t i = 0; i < n->code->nuses; i++) {
         const struct symbols_use *u = &n->code->uses[i];
-        add_pair(n, u->site, u->object, u->lines, u->whole, u->bytes, pairs, &npairs);
+        add_pair(n, u->site, u->object, (struct pair){.count = {u->known, u->bytes, u->whole}}, pairs,
+                 &npairs);
     }
     npairs = sum_pairs(pairs, npairs);
-    for (const struct pair *p = pairs; p < pairs + npairs && code == 0; p++)
-        code = profile_add_line_use(
-            n->profile, &(struct profile_line_use){p->row, p->object, p->count[0], p->count[1], p->count[2]},
-            n->err);
+    tally_sort(&n->misses);
+    find_missed(&n->misses, missed);
+    for (size_t i = 0, at = 0; i < npairs && code == 0; i++) {
+        const struct pair *p = &pairs[i];
+        const struct tally_entry *e = n->misses.entries, *end = e + n->misses.n;
+        double lines = 0;
+        for (e += at; e < end && (e->row < p->row || (e->row == p->row && e->object <= p->object)); e++)
+            if (e->row == p->row && e->object == p->object)
+                lines += (double)e->count * missed[e->what];
+        at = (size_t)(e - n->misses.entries);
+        struct profile_line_use use = {p->row, p->object, .lines = (uint64_t)llround(lines)};
+        if (p->count[0] > 0) {
+            use.whole = p->count[2];
+            use.bytes = (uint64_t)llround(lines * (double)p->count[1] / (double)p->count[0]);
+        }
+        if (use.lines > 0)
+            code = profile_add_line_use(n->profile, &use, n->err);
+    }
     return code;
 }
 
@@ -135,7 +176,7 @@ static int store_sharings(struct naming *n, struct pair *pairs)
     int code = 0;
     for (size_t i = 0; i < n->code->nsharings; i++) {
         const struct symbols_sharing *s = &n->code->sharings[i];
-        add_pair(n, s->site, s->object, s->apart, s->same, 0, pairs, &npairs);
+        add_pair(n, s->site, s->object, (struct pair){.count = {s->apart, s->same}}, pairs, &npairs);
     }
     npairs = sum_pairs(pairs, npairs);
     for (const struct pair *p = pairs; p < pairs + npairs && code == 0; p++)
@@ -150,7 +191,7 @@ static int store_conflicts(struct naming *n, struct pair *pairs)
     int code = 0;
     for (size_t i = 0; i < n->code->nconflicts; i++) {
         const struct symbols_conflict *c = &n->code->conflicts[i];
-        add_pair(n, c->site, c->object, c->references, 0, 0, pairs, &npairs);
+        add_pair(n, c->site, c->object, (struct pair){.count = {c->references}}, pairs, &npairs);
     }
     npairs = sum_pairs(pairs, npairs);
     for (const struct pair *p = pairs; p < pairs + npairs && code == 0; p++)

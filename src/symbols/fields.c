@@ -29,6 +29,8 @@
 /* Blocks are arrays of a structure if at least so many sampled offsets, and this part of them, agree. */
 #define LEAST_OFFSETS 8u
 #define AGREEING 0.9
+/* Part of all lines that those of an object must have: reading the debug information of libc takes 30 ms. */
+#define LEAST_PART 0.001
 
 /* What an instruction works on, by the variable in its base register. */
 struct pointee {
@@ -338,6 +340,7 @@ int symbols_fields_store(struct profile *p, const struct symbols_code *code, con
     struct storing s = {.profile = p, .code = code, .files = files, .err = err};
     struct piece *list = calloc(code->noffsets + code->nuses + code->nshared_offsets + 1, sizeof *list);
     size_t n = 0;
+    double all = 0;
     int status = 0;
     s.names = calloc(MOST_FIELDS, sizeof *s.names);
     s.pointees = calloc(code->nsites + 1, sizeof *s.pointees);
@@ -349,6 +352,7 @@ int symbols_fields_store(struct profile *p, const struct symbols_code *code, con
     }
     for (size_t i = 0; i < code->nuses && status == 0; i++) {
         const struct symbols_use *u = &code->uses[i];
+        all += (double)u->lines;
         add_piece(code, ids, (struct piece){u->object, 0, u->site, 0, 0, 0, u->lines}, list, &n);
     }
     for (size_t i = 0; i < code->nshared_offsets && status == 0; i++) {
@@ -358,8 +362,14 @@ int symbols_fields_store(struct profile *p, const struct symbols_code *code, con
     if (n > 0)
         qsort(list, n, sizeof *list, compare);
     for (size_t i = 0, end; i < n && status == 0; i = end) {
-        for (end = i; end < n && list[end].object == list[i].object; end++)
-            ;
+        double lines = 0;
+        int shared = 0;
+        for (end = i; end < n && list[end].object == list[i].object; end++) {
+            lines += (double)list[end].lines;
+            shared |= list[end].shared;
+        }
+        if (lines < LEAST_PART * all && !shared)
+            continue;
         status = store_object(&s, &code->objects[list[i].object - 1], list + i, end - i);
         used[list[i].object] |= s.n > 0;
     }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/octaves.h"
 #include "profile/site-counts.h"
 #include "profile/sites.h"
 #include "symbols/fields.h"
@@ -14,6 +15,17 @@
 
 /* Share of the references, and of those at large distances, whose sites share one row. */
 #define REST_SHARE 0.001
+
+/* Notes touches at a distance, by weight. Where every reference was recorded, a first touch is the first one
+ * of all. */
+static int note_missed(struct naming *n, uint32_t row, uint32_t object, uint32_t what, uint64_t count)
+{
+    if (!n->exact)
+        return tally_add(&n->misses, row, object, what, (uint64_t)llround(n->weight * (double)count));
+    if (what < SITE_COUNT_FIRST && octaves_edge(what - SITE_COUNT_STACK) < SYMBOLS_USE_LINES)
+        return 0;
+    return tally_add(&n->misses, row, object, NAMING_MISSED, count);
+}
 
 /* What is counted of a site: in the first pass by site of the code, in the second by row. 0 or -ENOMEM. */
 static int count(struct naming *n, uint32_t site, uint32_t what, uint32_t object, uint64_t count)
@@ -38,7 +50,11 @@ static int count(struct naming *n, uint32_t site, uint32_t what, uint32_t object
     n->object_used[known] = 1;
     n->object_references[known] += what == SITE_COUNT_OBJECT ? count : 0;
     n->object_firsts[known] += first ? count : 0;
-    return touches ? 0 : tally_add(&n->counts, row, known, what, count);
+    if (touches)
+        return 0;
+    if (what != SITE_COUNT_OBJECT && note_missed(n, row, known, what, count) < 0)
+        return -ENOMEM;
+    return tally_add(&n->counts, row, known, what, count);
 }
 
 static int take_block(void *ctx, uint32_t block, uint64_t executions)
@@ -67,6 +83,7 @@ static int take_row(void *ctx, uint64_t burst, uint64_t process, const uint8_t *
     struct naming *n = ctx;
     const struct site_counts_reader reader = {take_block, take_entry, n};
     n->process = process;
+    n->exact = burst == 0;
     n->weight = burst < n->nweights ? n->weights[burst] : 1;
     int code = site_counts_read(bytes, size, &reader);
     if (code == -ENOMEM)
@@ -76,7 +93,7 @@ static int take_row(void *ctx, uint64_t burst, uint64_t process, const uint8_t *
 
 /*
  * A burst's references represent all those of its stratum; those of full mode (burst 0) only themselves.
- * About one reference in a nanosecond is assumed.
+ * Where the rate is not known, about one reference in a nanosecond is assumed.
  */
 static int find_weights(struct naming *n)
 {
@@ -91,7 +108,8 @@ static int find_weights(struct naming *n)
     for (uint64_t i = 0; i < n->nweights && code == 0; i++)
         n->weights[i] = 1;
     for (size_t i = 0; i < nbursts && code == 0; i++) {
-        double stratum = isnan(bursts[i].gap_ns) ? bursts[i].weight : bursts[i].gap_ns;
+        double rate = bursts[i].refs_per_ns > 0 ? bursts[i].refs_per_ns : 1;
+        double stratum = isnan(bursts[i].gap_ns) ? bursts[i].weight : bursts[i].gap_ns * rate;
         if (bursts[i].references > 0)
             n->weights[bursts[i].id] = fmax(stratum / (double)bursts[i].references, 1);
     }
@@ -291,6 +309,7 @@ static void naming_clear(struct naming *n)
     free(n->image);
     free(n->offset);
     tally_clear(&n->counts);
+    tally_clear(&n->misses);
     free(n->row_references);
     free(n->row_firsts);
     free(n->object_references);

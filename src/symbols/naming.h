@@ -8,10 +8,14 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "base/error.h"
+#include "profile/site-counts.h"
 #include "profile/sites.h"
 #include "symbols/code.h"
 #include "symbols/files.h"
 #include "symbols/tally.h"
+
+/* In struct naming.misses, what certainly brings a line into the cache. */
+#define NAMING_MISSED ((uint32_t)SITE_COUNT_OBJECT)
 
 /* A frame that has a row; open addressing. */
 struct known_frame {
@@ -36,7 +40,8 @@ struct naming {
     uint32_t *image;  /* index */
     uint64_t *offset; /* or PROFILE_SITE_REST */
     uint64_t *row_references, *row_firsts;
-    struct tally counts;                         /* by row */
+    struct tally counts; /* by row */
+    struct tally misses; /* by row, those that may bring a line into a cache of SYMBOLS_USE_LINES */
     uint64_t *object_references, *object_firsts; /* of each object; [0]: of none */
     char *object_used;                           /* likewise: something was counted */
     char *path_used;                             /* of each path, likewise */
@@ -45,6 +50,7 @@ struct naming {
     /* of the row that is read */
     uint64_t process;
     double weight;
+    int exact;  /* of a part of the run in which every reference was recorded */
     int second; /* pass */
     struct profile_hit *hits;
     size_t nhits;

@@ -221,7 +221,7 @@ def test_tables(programs, cachegram, tmp_path):
     with sqlite3.connect(db) as connection:
         function = "JOIN site s ON s.id = x.site JOIN frame f ON f.id = s.outer_frame AND f.function = 'by_columns'"
         lines, used = connection.execute(
-            f"SELECT sum(x.whole), sum(x.bytes) FROM line_use x {function} JOIN object o ON o.id = x.object "
+            f"SELECT sum(x.lines), sum(x.bytes) FROM line_use x {function} JOIN object o ON o.id = x.object "
             "WHERE o.name = 'matrix'").fetchone()
         assert lines > 10000 and used == pytest.approx(8 * lines, rel=0.01)
         stride, refs, same = connection.execute(

@@ -15,8 +15,8 @@ struct code_use {
     size_t nuses, noffsets, nshared_offsets, nstrides, nsharings, nconflicts;
     size_t uses_capacity, offsets_capacity, shared_offsets_capacity;
     size_t strides_capacity, sharings_capacity, conflicts_capacity;
-    uint64_t conflict_references; /* among which conflicts were looked for */
-    uint64_t sharing_references;  /* among which sharing was looked for */
+    double conflict_references;  /* among which conflicts were looked for */
+    uint64_t sharing_references; /* among which sharing was looked for */
 };
 
 struct code_use *code_use_new(struct code *code)
@@ -50,7 +50,7 @@ static int add_offsets(struct code_use *u, const struct shape_lines *lines, uint
             (struct symbols_offset){.site = site,
                                     .object = lines->object,
                                     .offset = lines->offsets[i],
-                                    .lines = lines->inside * (i + 1) / n - lines->inside * i / n};
+                                    .lines = (uint64_t)llround(lines->inside / (double)n)};
     return 0;
 }
 
@@ -74,12 +74,14 @@ static int add_lines(struct code_use *u, const struct shape *shape, const struct
             return -ENOMEM;
         if (!known)
             continue;
-        u->uses[u->nuses++] =
-            (struct symbols_use){.site = site, .object = lines[i].object, .lines = lines[i].lines};
+        struct symbols_use *use = &u->uses[u->nuses++];
+        *use = (struct symbols_use){
+            .site = site, .object = lines[i].object, .lines = (uint64_t)llround(lines[i].lines)};
         /* The stays that ended are the short ones where many did not. */
-        if (lines[i].open <= lines[i].whole / 2) {
-            u->uses[u->nuses - 1].whole = lines[i].whole;
-            u->uses[u->nuses - 1].bytes = lines[i].bytes;
+        if (lines[i].open <= lines[i].shown / 2) {
+            use->known = (uint64_t)llround(lines[i].shown);
+            use->bytes = (uint64_t)llround(lines[i].bytes);
+            use->whole = lines[i].whole;
         }
         if (add_offsets(u, &lines[i], site) < 0)
             return -ENOMEM;
@@ -117,7 +119,7 @@ static int add_strides(struct code_use *u, const struct shape *shape, const stru
 static int add_conflicts(struct code_use *u, const struct shape *shape, const struct code_process *code)
 {
     size_t n;
-    uint64_t of;
+    double of;
     uint32_t site;
     const struct shape_conflicts *list = shape_conflicts(shape, &n, &of);
     u->conflict_references += of;
@@ -127,7 +129,7 @@ static int add_conflicts(struct code_use *u, const struct shape *shape, const st
             return -ENOMEM;
         if (known)
             u->conflicts[u->nconflicts++] = (struct symbols_conflict){
-                .site = site, .object = list[i].object, .references = list[i].references};
+                .site = site, .object = list[i].object, .references = (uint64_t)llround(list[i].references)};
     }
     return 0;
 }
@@ -186,7 +188,7 @@ int code_use_add(struct code_use *u, const struct shape *shape, const struct sha
 int code_use_store(const struct code_use *u, struct profile *p, struct error *err)
 {
     int status = profile_set_number(p, "sharing_refs", (double)u->sharing_references, err);
-    return status == 0 ? profile_set_number(p, "conflict_refs", (double)u->conflict_references, err) : status;
+    return status == 0 ? profile_set_number(p, "conflict_refs", u->conflict_references, err) : status;
 }
 
 void code_use_describe(const struct code_use *u, struct symbols_code *code)

@@ -381,6 +381,30 @@ static int make_row(const struct reducer *r, struct reduce_process *process, con
     return 0;
 }
 
+/* Steps of the program that the burst represents. */
+static double represented(const struct profile_burst *row, const struct wire_desc *desc)
+{
+    return desc->count_gap != 0 ? row->weight : row->gap_ns * (row->refs_per_ns > 0 ? row->refs_per_ns : 1);
+}
+
+/* Touches of a buffer or burst that a cache of SYMBOLS_USE_LINES does not hold, first ones included. */
+static uint64_t count_misses(const struct hist *stack, uint64_t first)
+{
+    uint64_t near = 0;
+    for (uint32_t lines = 0; lines < SYMBOLS_USE_LINES; lines++)
+        near += stack->count[lines];
+    return stack->total - near + first;
+}
+
+/* 0, or -ENOMEM with err. */
+static int look_at_lines(const struct reduce_process *process, const struct shape_buffer *buffer,
+                         struct error *err)
+{
+    if (process->shape == NULL || shape_buffer(process->shape, buffer, process->objects) == 0)
+        return 0;
+    return error_set(err, -ENOMEM, "out of memory for the use of lines");
+}
+
 static void add_totals(struct reducer *r, const struct wire_desc *desc, int full,
                        const struct decode_counts *counts, uint64_t cold)
 {
@@ -502,12 +526,18 @@ int reduce_buffer(struct reducer *r, struct reduce_process *process, const struc
     }
     if (status == -ECANCELED) /* the burst ends within a string instruction of very many elements */
         status = 0;
-    if (process->shape != NULL && status >= 0 && sink.sites != NULL)
-        status = shape_buffer(process->shape, desc, words, n, in_burst, process->objects);
     if (process->sharing != NULL && status >= 0 && sink.sites != NULL)
         status = sharing_buffer(process->sharing, desc, words, n, counts.references, process->objects);
     if (in_burst && status >= 0)
         status = burst_end(r->burst, &reduced->summary);
+    struct shape_buffer looked_at = {.desc = desc,
+                                     .words = words,
+                                     .n = n,
+                                     .steps = counts.steps,
+                                     .represents = (double)counts.steps,
+                                     .in_burst = in_burst};
+    if (full && process->shape != NULL)
+        looked_at.misses = count_misses(ahead != NULL ? &ahead->stack : &r->buffer_stack, sink.cold);
     if (status >= 0)
         status = add_to_window(r, process, desc, &sink, ahead, &counts, &reduced->summary);
     if (ahead != NULL)
@@ -522,7 +552,9 @@ int reduce_buffer(struct reducer *r, struct reduce_process *process, const struc
     process->bad_records += counts.bad_records;
     process->ended[desc->end < WIRE_END_COUNT ? desc->end : WIRE_END_MORE]++;
     add_totals(r, desc, full, &counts, sink.cold);
-    if (full || counts.references == 0)
+    if (full)
+        return look_at_lines(process, &looked_at, err);
+    if (counts.references == 0)
         return 0;
     r->totals.bursts++;
     if (desc->count_gap != 0)
@@ -530,7 +562,12 @@ int reduce_buffer(struct reducer *r, struct reduce_process *process, const struc
     else
         r->totals.represented_ns += desc->gap_ns;
     reduced->is_burst = 1;
-    return make_row(r, process, desc, &counts, n, &reduced->row, err);
+    status = make_row(r, process, desc, &counts, n, &reduced->row, err);
+    looked_at.represents = r->sites_every * represented(&reduced->row, desc);
+    looked_at.misses = count_misses(&reduced->summary.hist[PROFILE_HIST_STACK], reduced->summary.lines);
+    if (status == 0 && reduced->has_sites)
+        status = look_at_lines(process, &looked_at, err);
+    return status;
 }
 
 /* Keeps sites of fewer and fewer bursts, to bound the profile's size. */

@@ -2,21 +2,27 @@
 /*
  * shape.c - utilisation of lines, conflicts, and strides.
  *
- * Of some buffers the first COLLECT_SHAPE_WORDS, or fewer, are decoded a second time, to complete references.
- * Intervals are in proportion to what was decoded, and random, or it might always be the same one of
- * several threads that fill buffers by turns. In such a piece each line has a bit for each part of it (a byte
- * of a 64-byte line) that was touched. A line's stay ends when it is touched again after more than
- * COLLECT_SHAPE_LINES other stays began, as a small cache would not hold it any more. The bits of each stay
- * are counted for the instruction that began it, which is the one that would fetch the line, if the piece
- * shows the whole stay. It does not show the beginning of those that begin with it, when any line that is
- * used is a new one: only stays count before which so many others or COLLECT_SHAPE_WARM touches lie. Nor does
- * it show the end of a stay unless so many others began since its last touch; but if COLLECT_SHAPE_IDLE
- * touches used no further bytes of the line, it has probably shown all that are used. Example: of a column
- * walk over 480 rows, each line stays for the eight columns that it has. Of the addresses by which an
- * instruction began stays in an object, a sample is kept: they show which field it is.
+ * The first buffers, and of some others up to COLLECT_SHAPE_WORDS words, are decoded a second time, to
+ * complete references. In such a piece each line has a bit for each part of it (a byte of a 64-byte line)
+ * that was touched. A line's stay ends when it is touched again after more than SYMBOLS_USE_LINES other stays
+ * began, as a small cache would not hold it any more. The bits of each stay are counted for the instruction
+ * that began it, which is the one that would fetch the line, if the piece shows the whole stay. At the
+ * beginning of a piece any line that is used is a new one: stays only count after so many others or
+ * COLLECT_SHAPE_WARM touches, unless the process begins with it. The end of a stay is shown if so many others
+ * began since its last touch, or the process ends; and if COLLECT_SHAPE_IDLE touches used no further bytes of
+ * the line, the piece has probably shown all that are used. Example: of a column walk over 480 rows, each
+ * line stays for the eight columns that it has. Of the addresses by which an instruction began stays in an
+ * object, a sample is kept: they show which field it is.
+ *
+ * Buffers are drawn by their size, the number of misses of that cache (and something for each reference), as
+ * a process may make most of them in a small part of its references. Intervals have random sizes, or it might
+ * always be the same one of several threads that fill buffers by turns. So a piece represents all since the
+ * one before: its stays together so many misses, and each of its references so many others. Example: a piece
+ * shows 1000 stays of a buffer with 5000 misses; since the last piece, 20 such buffers were executed: each
+ * stay counts for 100.
  *
  * Conflicts: each line is also looked up in 64 sets of 8 lines (LRU), empty at the start of the piece. A line
- * that is not there, though it was touched in the piece and at most COLLECT_SHAPE_LINES different lines can
+ * that is not there, though it was touched in the piece and at most SYMBOLS_USE_LINES different lines can
  * have been touched since, was evicted by lines of its set while others had room. Example: 12 arrays
  * that begin 65536 bytes apart, of which element i is read in turn, all use set i / 8 mod 64.
  *
@@ -26,18 +32,20 @@
  */
 #include "collect/reduce/shape.h"
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include "base/pages.h"
 #include "base/random.h"
 #include "collect/records/references.h"
 #include "collect/tunables.h"
+#include "symbols/code.h"
 
-#define LINES 131072u /* slots for the lines of a piece, which has fewer */
-#define PIECE_REFERENCES 49152u
-#define MOST_STAYS (2 * PIECE_REFERENCES)
-#define PLACES 8192u /* slots; at most half of them are used */
-#define USES 16384u  /* likewise */
+#define LINES 262144u /* slots for the lines of a piece, which has fewer */
+#define MOST_STAYS (LINES / 2)
+#define PIECE_REFERENCES 196608u /* most; only string instructions make as many */
+#define PLACES 8192u             /* slots; at most half of them are used */
+#define USES 16384u              /* likewise */
 #define CONFLICTS 4096u
 #define SETS 64u
 #define WAYS 8u
@@ -88,13 +96,16 @@ struct shape_piece {
 };
 
 struct shape {
-    struct references *references;
+    struct references *decoder;
     struct shape_piece *piece;
     unsigned line_shift, part_shift;
-    uint64_t ahead; /* words until the next piece */
-    uint32_t every; /* one reference in so many is looked at */
     struct random_state random;
-    uint64_t references_seen;
+    int all;      /* no reference is left out yet */
+    int in_burst; /* bursts have begun */
+    /* Of what was executed: in all, since the last piece, until the next. */
+    double size, since, ahead;
+    uint64_t pieces, looked_at, steps; /* steps: that were recorded, in full mode or in bursts */
+    double references;                 /* estimate */
     uint32_t nplaces, nuses, nconflicts;
     /* By hash of the key: numbers of the elements below, + 1; 0: empty. */
     uint16_t place_slots[PLACES], use_slots[USES], conflict_slots[CONFLICTS];
@@ -125,9 +136,7 @@ struct shape *shape_new(const struct decode_source *source, unsigned line_bytes,
     s->line_shift = (unsigned)__builtin_ctz(line_bytes);
     s->part_shift = s->line_shift > 6 ? s->line_shift - 6 : 0;
     random_seed(&s->random, 1);
-    s->every = COLLECT_SHAPE_FIRST_EVERY;
-    s->ahead = random_below(&s->random, 2 * COLLECT_SHAPE_FIRST_WORDS);
-    if ((s->references = references_new(source, err)) != NULL)
+    if ((s->decoder = references_new(source, err)) != NULL)
         return s;
     shape_free(s);
     return NULL;
@@ -137,7 +146,7 @@ void shape_free(struct shape *s)
 {
     if (s == NULL)
         return;
-    references_free(s->references);
+    references_free(s->decoder);
     pages_sparse_free(s, sizeof(*s));
 }
 
@@ -213,9 +222,9 @@ static int use_line(struct shape_piece *p, uint64_t line, uint64_t from, uint64_
         at = (at + 1) & (LINES - 1);
     struct slot *slot = &p->slots[at];
     if (!hit && slot->piece == p->number &&
-        (p->nstays <= COLLECT_SHAPE_LINES || p->ntouches - p->stays[slot->stay].touch <= COLLECT_SHAPE_LINES))
+        (p->nstays <= SYMBOLS_USE_LINES || p->ntouches - p->stays[slot->stay].touch <= SYMBOLS_USE_LINES))
         p->found[p->nfound++] = (struct conflict){line, place};
-    int begins = slot->piece != p->number || p->nstays - p->stays[slot->stay].last > COLLECT_SHAPE_LINES;
+    int begins = slot->piece != p->number || p->nstays - p->stays[slot->stay].last > SYMBOLS_USE_LINES;
     if (begins) {
         *slot = (struct slot){p->number, p->nstays};
         p->stays[p->nstays++] =
@@ -245,7 +254,8 @@ static int take(void *ctx, const struct trace_batch *batch)
         struct place *p = find_place(s, batch->pc[i]);
         uint64_t address = batch->address[i], last = address + batch->size[i] - 1;
         int enough = s->piece->nstays >= COLLECT_SHAPE_STAYS && s->piece->nreferences >= COLLECT_SHAPE_LEAST;
-        if (enough || s->piece->nreferences == PIECE_REFERENCES)
+        if ((enough && !s->all) || s->piece->nreferences == PIECE_REFERENCES ||
+            s->piece->nstays > MOST_STAYS - 2 || s->piece->nfound > MOST_STAYS - 2)
             return -ECANCELED;
         s->piece->nreferences++;
         if (p == NULL || batch->size[i] == 0)
@@ -262,23 +272,22 @@ static int take(void *ctx, const struct trace_batch *batch)
     return 0;
 }
 
-/* Where in its object a stay began: a random sample of all. */
-static void sample_offset(struct shape *s, struct shape_lines *u, uint64_t offset)
+/* Where in its object a stay began: a random sample of all (Chao 1982). */
+static void sample_offset(struct shape *s, struct shape_lines *u, uint64_t offset, double weight)
 {
-    uint64_t at = u->inside++;
+    double at = u->noffsets;
+    u->inside += weight;
     if (u->noffsets < SHAPE_OFFSETS)
         u->noffsets++;
     else
-        at = random_below(&s->random, u->inside);
+        at = random_unit(&s->random) * u->inside / weight;
     if (at < SHAPE_OFFSETS)
-        u->offsets[at] = offset;
+        u->offsets[(unsigned)at] = offset;
 }
 
 /* NULL: there are too many. */
-static struct shape_lines *count_use(struct shape *s, uint64_t pc, uint32_t object, uint32_t number)
+static struct shape_lines *find_use(struct shape *s, uint64_t pc, uint32_t object)
 {
-    const struct shape_piece *p = s->piece;
-    const struct stay *stay = &p->stays[number];
     uint32_t at = slot_of_number(pc + ((uint64_t)object << 48), USES);
     while (s->use_slots[at] != 0 &&
            (s->uses[s->use_slots[at] - 1].pc != pc || s->uses[s->use_slots[at] - 1].object != object))
@@ -289,21 +298,30 @@ static struct shape_lines *count_use(struct shape *s, uint64_t pc, uint32_t obje
         s->uses[s->nuses] = (struct shape_lines){.pc = pc, .object = object};
         s->use_slots[at] = (uint16_t)++s->nuses;
     }
-    struct shape_lines *u = &s->uses[s->use_slots[at] - 1];
-    u->lines++;
-    int warm = number > COLLECT_SHAPE_LINES || stay->first >= COLLECT_SHAPE_WARM;
-    int ended =
-        p->nstays - stay->last > COLLECT_SHAPE_LINES || p->ntouches - stay->grown > COLLECT_SHAPE_IDLE;
-    if (warm && ended) {
-        u->whole++;
-        u->bytes += (uint64_t)__builtin_popcountll(stay->used) << s->part_shift;
-    } else if (warm && p->ntouches - stay->first > COLLECT_SHAPE_IDLE) {
-        u->open++;
-    }
-    return u;
+    return &s->uses[s->use_slots[at] - 1];
 }
 
-static void count_conflict(struct shape *s, uint64_t pc, uint32_t object)
+/* Whether the piece shows all that is used of the line. is_last: the process ends with it. */
+static int is_whole(const struct shape_piece *p, const struct stay *stay, int is_last)
+{
+    return is_last || p->nstays - stay->last > SYMBOLS_USE_LINES ||
+           p->ntouches - stay->grown > COLLECT_SHAPE_IDLE;
+}
+
+static void count_use(const struct shape *s, const struct stay *stay, int is_last, double weight,
+                      struct shape_lines *u)
+{
+    u->lines += weight;
+    if (is_whole(s->piece, stay, is_last)) {
+        u->whole++;
+        u->shown += weight;
+        u->bytes += weight * (double)((uint64_t)__builtin_popcountll(stay->used) << s->part_shift);
+    } else if (s->piece->ntouches - stay->first > COLLECT_SHAPE_IDLE) {
+        u->open += weight;
+    }
+}
+
+static void count_conflict(struct shape *s, uint64_t pc, uint32_t object, double weight)
 {
     uint32_t at = slot_of_number(pc + ((uint64_t)object << 48), CONFLICTS);
     const uint16_t *slots = s->conflict_slots;
@@ -316,7 +334,7 @@ static void count_conflict(struct shape *s, uint64_t pc, uint32_t object)
         s->conflicts[s->nconflicts] = (struct shape_conflicts){.pc = pc, .object = object};
         s->conflict_slots[at] = (uint16_t)++s->nconflicts;
     }
-    s->conflicts[slots[at] - 1].references++;
+    s->conflicts[slots[at] - 1].references += weight;
 }
 
 static uint32_t object_of(struct objects *objects, uint64_t line, uint64_t pc)
@@ -324,36 +342,91 @@ static uint32_t object_of(struct objects *objects, uint64_t line, uint64_t pc)
     return objects != NULL ? objects_find(objects, line, slot_of_number(pc, 1u << 24)) : 0;
 }
 
-int shape_buffer(struct shape *s, const struct wire_desc *desc, const uint64_t *words, uint64_t n,
-                 int in_burst, struct objects *objects)
+/* Counts the stays of a piece, which represents so many. is_first: from the process' beginning on; is_last:
+ * to its end. */
+static void count_stays(struct shape *s, int is_first, int is_last, double represents,
+                        struct objects *objects)
 {
-    uint64_t instructions = 0, passed = in_burst ? n * COLLECT_SHAPE_BURSTS : n;
+    const struct shape_piece *p = s->piece;
+    uint32_t first = 0, whole = 0;
+    while (!is_first && first < p->nstays && first <= SYMBOLS_USE_LINES &&
+           p->stays[first].first < COLLECT_SHAPE_WARM)
+        first++;
+    for (uint32_t i = first; i < p->nstays; i++)
+        whole += (uint32_t)is_whole(p, &p->stays[i], is_last);
+    double weight = represents / (whole > 0 ? whole : p->nstays - first);
+    for (uint32_t i = first; i < p->nstays; i++) {
+        const struct stay *l = &p->stays[i];
+        uint64_t pc = s->places[l->place].all.stride.pc, offset;
+        uint32_t object = object_of(objects, l->line, pc);
+        struct shape_lines *u = find_use(s, pc, object);
+        if (u == NULL)
+            continue;
+        count_use(s, l, is_last, weight, u);
+        if (object != 0 && weight > 0 &&
+            objects_offset(objects, (l->line << s->line_shift) + l->from, object, &offset) == 0)
+            sample_offset(s, u, offset, weight);
+    }
+}
+
+static void count_conflicts(struct shape *s, double weight, struct objects *objects)
+{
+    const struct shape_piece *p = s->piece;
+    for (uint32_t i = 0; i < p->nfound; i++) {
+        uint64_t pc = s->places[p->found[i].place].all.stride.pc;
+        count_conflict(s, pc, object_of(objects, p->found[i].line, pc), weight);
+    }
+    s->references += weight * p->nreferences;
+}
+
+/* The size until the next piece. */
+static double draw_interval(struct shape *s, double every)
+{
+    double most = every * (double)s->looked_at / ((double)s->pieces * (double)s->steps);
+    return 2 * random_unit(&s->random) * s->size * fmin(1.0 / COLLECT_SHAPE_PARTS, most);
+}
+
+int shape_buffer(struct shape *s, const struct shape_buffer *b, struct objects *objects)
+{
     struct shape_piece *p = s->piece;
-    if (s->ahead >= passed) {
-        s->ahead -= passed;
+    uint64_t instructions = 0, start = 0, n = b->n;
+    double steps = (double)b->steps;
+    double misses = b->steps > 0 ? (double)b->misses / steps : 0; /* of a step */
+    double size = b->represents * (misses + COLLECT_SHAPE_HIT_SIZE);
+    int is_first = s->steps == 0 && !b->in_burst;
+    if (b->steps == 0 || !(size > 0))
         return 0;
+    if (b->in_burst && !s->in_burst) {
+        s->in_burst = 1;
+        s->pieces = s->looked_at = s->steps = 0;
+    }
+    s->all = s->steps < COLLECT_SHAPE_ALL && !b->in_burst;
+    s->steps += b->steps;
+    s->size += size;
+    s->since += size;
+    if (s->since < s->ahead)
+        return 0;
+    if (n > COLLECT_SHAPE_WORDS && !s->all) {
+        start = decode_whole_records(b->words, n, random_below(&s->random, n - COLLECT_SHAPE_WORDS + 1));
+        n = decode_whole_records(b->words + start, n - start, COLLECT_SHAPE_WORDS);
     }
     p->number++;
     p->nreferences = p->nstays = p->nfound = p->ntouches = 0;
     memset(p->sets, 0, sizeof(p->sets));
-    int status = references_decode(s->references, desc, words,
-                                   n < COLLECT_SHAPE_WORDS ? n : COLLECT_SHAPE_WORDS, take, s, &instructions);
-    for (uint32_t i = 0; i < p->nstays; i++) {
-        const struct stay *l = &p->stays[i];
-        uint64_t pc = s->places[l->place].all.stride.pc, offset;
-        uint32_t object = object_of(objects, l->line, pc);
-        struct shape_lines *u = count_use(s, pc, object, i);
-        if (u != NULL && object != 0 &&
-            objects_offset(objects, (l->line << s->line_shift) + l->from, object, &offset) == 0)
-            sample_offset(s, u, offset);
+    int status = references_decode(s->decoder, b->desc, b->words + start, n, take, s, &instructions);
+    int is_last = b->desc->end == WIRE_END_EXIT && start + n == b->n && status == 0 && !b->in_burst;
+    double looked_at = fmin(steps * (double)n / (double)b->n, p->nreferences);
+    if (p->nreferences > 0) {
+        double represents = s->since / size * b->represents;
+        count_stays(s, is_first, is_last, represents * misses, objects);
+        count_conflicts(s, represents / looked_at, objects);
     }
-    s->references_seen += p->nreferences;
-    s->ahead = random_below(&s->random, UINT64_C(2) * s->every * (p->nreferences + 1));
-    s->every += s->every < COLLECT_SHAPE_EVERY ? COLLECT_SHAPE_MORE : 0;
-    for (uint32_t i = 0; i < p->nfound; i++) {
-        uint64_t pc = s->places[p->found[i].place].all.stride.pc;
-        count_conflict(s, pc, object_of(objects, p->found[i].line, pc));
-    }
+    s->since = 0;
+    s->pieces++;
+    s->looked_at += (uint64_t)looked_at;
+    s->ahead = s->steps < COLLECT_SHAPE_ALL && !b->in_burst
+                   ? 0
+                   : draw_interval(s, b->in_burst ? COLLECT_SHAPE_BURSTS_EVERY : COLLECT_SHAPE_EVERY);
     return status == -ECANCELED ? 0 : status;
 }
 
@@ -363,10 +436,10 @@ const struct shape_lines *shape_lines(const struct shape *s, size_t *n)
     return s->uses;
 }
 
-const struct shape_conflicts *shape_conflicts(const struct shape *s, size_t *n, uint64_t *of)
+const struct shape_conflicts *shape_conflicts(const struct shape *s, size_t *n, double *of)
 {
     *n = s->nconflicts;
-    *of = s->references_seen;
+    *of = s->references;
     return s->conflicts;
 }
 

@@ -22,34 +22,41 @@ void shape_piece_free(struct shape_piece *p); /* NULL is allowed */
 struct shape *shape_new(const struct decode_source *source, unsigned line_bytes, struct shape_piece *piece,
                         struct error *err);
 void shape_free(struct shape *s); /* NULL is allowed */
-/* Takes a buffer's records, or a piece of them, or nothing (collect/tunables.h). in_burst: it is a burst's.
- * objects NULL: data objects are not identified. 0, or -ENOMEM. */
-int shape_buffer(struct shape *s, const struct wire_desc *desc, const uint64_t *words, uint64_t n,
-                 int in_burst, struct objects *objects);
+struct shape_buffer {
+    const struct wire_desc *desc;
+    const uint64_t *words;
+    uint64_t n, steps, misses; /* misses: of a cache of SYMBOLS_USE_LINES */
+    double represents;         /* so many steps of the run (records/decode.h) */
+    int in_burst;              /* it is a burst's */
+};
+/* Takes a buffer's records, or a piece of them, or nothing (collect/tunables.h). objects NULL: data objects
+ * are not identified. 0, or -ENOMEM. */
+int shape_buffer(struct shape *s, const struct shape_buffer *b, struct objects *objects);
 
 #define SHAPE_OFFSETS 16u
 
-/* Lines that an instruction touched first in a piece, of one object, and how many of their bytes were used.
- */
+/* Lines of an object that an instruction brought into the small cache, and how many of their bytes were used.
+ * Numbers in the run, estimated from the pieces, each of which counts for what it represents. */
 struct shape_lines {
     uint64_t pc;
     uint32_t object; /* number; 0: not known */
-    uint32_t lines;
-    /* Of these, those that the piece shows from beginning to end, with their used bytes; and those that were
-     * still in use at its end although it shows much of them. */
-    uint32_t whole, open;
-    uint64_t bytes;
+    uint32_t whole;  /* in pieces, not estimated: lines of which one shows the whole use */
+    double lines;
+    /* Of these, those whose whole use is shown, with their used bytes; and those that were still in use at
+     * the piece's end although it shows much of them. */
+    double shown, open, bytes;
     /* Of `inside` of these lines the byte that was touched first is known to be in the object: a random
      * sample of its distances from the beginning of the variable or block. */
-    uint32_t inside, noffsets;
+    double inside;
+    uint32_t noffsets;
     uint64_t offsets[SHAPE_OFFSETS];
 };
 /* References of an instruction to lines of an object that a cache of 64 sets of 8 lines does not hold any
  * more, although one of as many lines without sets would. */
 struct shape_conflicts {
     uint64_t pc;
-    uint32_t object; /* number; 0: not known */
-    uint32_t references;
+    uint32_t object;   /* number; 0: not known */
+    double references; /* estimated, as above */
 };
 /* Differences of successive addresses of an instruction. */
 struct shape_stride {
@@ -59,8 +66,8 @@ struct shape_stride {
 };
 /* [0 .. *n). */
 const struct shape_lines *shape_lines(const struct shape *s, size_t *n);
-/* Likewise; *of: the references that were looked at. */
-const struct shape_conflicts *shape_conflicts(const struct shape *s, size_t *n, uint64_t *of);
+/* Likewise; *of: of so many references. */
+const struct shape_conflicts *shape_conflicts(const struct shape *s, size_t *n, double *of);
 /* Number i. NULL: there are not so many. */
 const struct shape_stride *shape_stride(const struct shape *s, size_t i);
 /* Likewise of those addresses by which it touched lines first. */
