@@ -563,11 +563,11 @@ int reduce_buffer(struct reducer *r, struct reduce_process *process, const struc
         r->totals.represented_ns += desc->gap_ns;
     reduced->is_burst = 1;
     status = make_row(r, process, desc, &counts, n, &reduced->row, err);
+    if (status < 0 || !reduced->has_sites)
+        return status;
     looked_at.represents = r->sites_every * represented(&reduced->row, desc);
     looked_at.misses = count_misses(&reduced->summary.hist[PROFILE_HIST_STACK], reduced->summary.lines);
-    if (status == 0 && reduced->has_sites)
-        status = look_at_lines(process, &looked_at, err);
-    return status;
+    return look_at_lines(process, &looked_at, err);
 }
 
 /* Keeps sites of fewer and fewer bursts, to bound the profile's size. */
