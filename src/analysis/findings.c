@@ -26,6 +26,10 @@ static const double sizes[FINDINGS_MOST] = {32 << 10, 1 << 20};
 #define NEXT_SIZE 2
 #define LARGEST_SIZE (256u << 20)
 #define LEFT 0.1
+/* A cache keeps the misses if this part of them is left, and of all misses, at the lower end of the interval,
+ * most. Such sizes are told if they are so many times as large. */
+#define KEPT 0.9
+#define FAR_LARGER 4
 
 static int is_of(const struct analysis_hotspot *row, const struct analysis_finding *f)
 {
@@ -154,7 +158,7 @@ static double misses_of(const struct analysis_hotspots *h, const struct analysis
     return 0;
 }
 
-/* A larger cache in which the function hardly misses. */
+/* Larger caches in which the function hardly misses, or as much as before. */
 static void find_gone(struct profile *p, const char *name, double misses, struct analysis_finding *f)
 {
     struct analysis_hotspots_question question = {.by = ANALYSIS_BY_FUNCTION};
@@ -167,6 +171,8 @@ static void find_gone(struct profile *p, const char *name, double misses, struct
             return;
         if (misses_of(&h, f) < LEFT * misses)
             f->gone_bytes = size;
+        else if (misses_of(&h, f) > KEPT * misses && h.total.ratio_low > MOST_OF_IT * f->miss_ratio)
+            f->kept_bytes = size;
         analysis_hotspots_clear(&h);
     }
 }
@@ -221,10 +227,13 @@ static void add_use(const struct analysis_hotspots *h, struct analysis_finding *
 static enum analysis_remedy remedy_of(const struct analysis_finding *f)
 {
     double line = f->line_bytes;
+    int streams = isnan(f->cold) && f->gone_bytes == 0 && f->kept_bytes >= FAR_LARGER * f->size_bytes;
     if (f->cold > MOST_OF_IT)
         return ANALYSIS_REMEDY_STREAM;
     if (isnan(f->used_bytes) || f->used_bytes >= WELL_USED * line)
-        return isnan(f->cold) && f->gone_bytes == 0 ? ANALYSIS_REMEDY_UNKNOWN : ANALYSIS_REMEDY_BLOCK;
+        return streams                                ? ANALYSIS_REMEDY_STREAM
+               : isnan(f->cold) && f->gone_bytes == 0 ? ANALYSIS_REMEDY_UNKNOWN
+                                                      : ANALYSIS_REMEDY_BLOCK;
     return fabs((double)f->stride) >= line ? ANALYSIS_REMEDY_ORDER : ANALYSIS_REMEDY_PACK;
 }
 

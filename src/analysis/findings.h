@@ -15,8 +15,10 @@
 
 /* What would help. */
 enum analysis_remedy {
-    ANALYSIS_REMEDY_BLOCK,  /* reuse sooner: smaller pieces of work */
-    ANALYSIS_REMEDY_STREAM, /* new memory each time: reuse it, or process it while the cache holds it */
+    ANALYSIS_REMEDY_BLOCK, /* reuse sooner: smaller pieces of work */
+    /* New memory each time, or, if cold is not known, at least more than caches hold: reuse it, or process it
+     * while the cache holds it. */
+    ANALYSIS_REMEDY_STREAM,
     ANALYSIS_REMEDY_ORDER,  /* a large stride through partly used lines: walk in the order of memory */
     ANALYSIS_REMEDY_PACK,   /* partly used lines: place together what is used together */
     ANALYSIS_REMEDY_UNKNOWN /* lines are used well; whether they were touched before is not known */
@@ -41,6 +43,7 @@ struct analysis_finding {
     double cold;       /* part of these misses on lines that were never touched before; NaN: not known */
     double gone_bytes; /* a larger cache, in which less than a tenth of these misses are left; 0: none is
                           known */
+    double kept_bytes; /* the largest cache that certainly keeps most of these misses; 0: none is known */
     unsigned line_bytes;
     double used_bytes; /* of a line, in the mean; NaN: not known */
     int64_t stride;    /* from one access to the next; 0: it varies, or is not known */

@@ -75,6 +75,14 @@ void report_answer_json(FILE *out, const struct analysis_answer *a)
 static void put_advice(FILE *out, const struct analysis_finding *f)
 {
     char size[SIZE_TEXT];
+    if (f->remedy == ANALYSIS_REMEDY_STREAM && isnan(f->cold)) {
+        fprintf(
+            out,
+            " Not even a cache of %s would hold the data: reuse the memory, or do all work on a part of it "
+            "before the next part.",
+            size_format((uint64_t)f->kept_bytes, size));
+        return;
+    }
     if (f->remedy == ANALYSIS_REMEDY_STREAM) {
         fputs(" The lines were never touched before, so no larger cache helps: reuse the memory, or do all "
               "work on"
