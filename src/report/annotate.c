@@ -9,6 +9,7 @@
 #include "base/base-name.h"
 #include "base/sizes.h"
 #include "report/hotspots.h"
+#include "symbols/jit-map.h"
 
 /* Lines shown around those with references, and the longest stretch between two that is shown. */
 #define CONTEXT 2u
@@ -204,6 +205,13 @@ static void put_offsets(FILE *out, const struct analysis_annotation *a, const st
     }
 }
 
+static int is_made_at_run_time(const struct profile_image *image)
+{
+    uint32_t pid;
+    return strcmp(image->path, "[jit]") == 0 || symbols_jit_map_is(image->path) ||
+           symbols_jit_dump_is(image->path, &pid);
+}
+
 static void put_head(FILE *out, const struct analysis_annotation *a, const struct report_part *p)
 {
     const struct annotated *part = p->part;
@@ -229,6 +237,8 @@ static void put_head(FILE *out, const struct analysis_annotation *a, const struc
     } else if (*part->file) {
         report_plain(out, part->file);
         fputs(" was not found: line numbers only (--source-dir, --prefix-map)\n", out);
+    } else if (is_made_at_run_time(part->image)) {
+        fputs("No line numbers: of code that a JIT compiler has made, functions are known, not lines\n", out);
     } else {
         fputs("No line numbers: the code has no debug information (compile with -g)\n", out);
     }

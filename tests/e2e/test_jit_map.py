@@ -37,6 +37,8 @@ def test_named(built, record, cachegram, mode):
         assert float(far["miss_share"]) > 0.95 and float(far["miss_ratio"]) > (0.9 if mode != "burst" else 0.4)
         assert float(near["miss_ratio"]) < 0.05 and float(near["refs_share"]) > 0.1
         assert "removed again" not in rows
+        annotated = run([cachegram, "annotate", db, "walk_far"]).out
+        assert b"walk_far /src/app.js:12  (perf-" in annotated and b"JIT compiler" in annotated and b"compile with -g" not in annotated
         assert b"[jit]" not in run([cachegram, "hotspots", "--size", "1M", db]).out
         # Another machine has no map: the names are in the profile.
         written.unlink()
