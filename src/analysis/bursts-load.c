@@ -132,19 +132,30 @@ static int make_clock(struct loaded *l, struct error *err)
     return l->clock ? 0 : error_set(err, -ENOMEM, "out of memory computing the curve");
 }
 
-/* Bounds the rates that weight bursts, so that no single burst gets half of the total weight by chance. */
+/* Distinct lines that the burst touched, for each of its references; 0: not known, or not placed by time. */
+static double lines_each(const struct profile_burst *b)
+{
+    return isnan(b->start_refs) && b->references > 0 ? (double)b->lines / (double)b->references : 0;
+}
+
+/* Bounds the rates that weight bursts, so that no single burst gets half of the total weight by chance, and
+ * fills in missing ones. */
 static int bound_weights(struct loaded *l, struct error *err)
 {
     struct rates_pair *pairs = calloc(l->nlist + 1, sizeof *pairs);
     if (!pairs)
         return error_set(err, -ENOMEM, "out of memory computing the curve");
     for (size_t i = 0; i < l->nlist; i++)
-        pairs[i] = (struct rates_pair){l->list[i].near_per_ns, l->list[i].refs_per_ns};
+        pairs[i] =
+            (struct rates_pair){l->list[i].near_per_ns, l->list[i].refs_per_ns, lines_each(&l->list[i])};
     int code = rates_bound(pairs, l->nlist);
     if (code < 0)
         error_set(err, code, "out of memory computing the curve");
-    for (size_t i = 0; i < l->nlist; i++)
+    rates_fill(pairs, l->nlist);
+    for (size_t i = 0; i < l->nlist; i++) {
         l->list[i].near_per_ns = pairs[i].near_per_ns;
+        l->list[i].refs_per_ns = pairs[i].refs_per_ns;
+    }
     free(pairs);
     return code;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rates.h - bounds the rates that weight bursts (docs/methods.md, section 7).
+ * rates.h - bounds the rates that weight bursts, and fills in missing ones (docs/methods.md, section 7).
  */
 #ifndef CACHEGRAM_MODEL_RATES_H
 #define CACHEGRAM_MODEL_RATES_H
@@ -11,6 +11,7 @@
 struct rates_pair {
     double near_per_ns; /* of the references right before it, from which its weight comes; NaN: not known */
     double refs_per_ns; /* of the whole counting stretch before it; NaN: not known */
+    double lines_each;  /* distinct lines that the burst touched, for each of its references; 0: not known */
 };
 
 /*
@@ -18,5 +19,9 @@ struct rates_pair {
  * weight. 0, or -ENOMEM: then nothing is changed.
  */
 int rates_bound(struct rates_pair *rates, size_t n);
+
+/* Where neither rate is known but lines_each is: sets refs_per_ns to the rate (near_per_ns, or else
+ * refs_per_ns) of the burst that is most like it in lines_each. */
+void rates_fill(struct rates_pair *rates, size_t n);
 
 #endif

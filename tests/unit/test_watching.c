@@ -238,23 +238,41 @@ static void no_burst_has_half_of_the_weight(void **state)
     (void)state;
     struct rates_pair near[101];
     for (size_t i = 0; i < 101; i++) /* slow code most of the time, but most references are in fast code */
-        near[i] = i < 70 ? (struct rates_pair){0.1, 0.1} : (struct rates_pair){4, 3};
+        near[i] = i < 70 ? (struct rates_pair){0.1, 0.1, 0} : (struct rates_pair){4, 3, 0};
     assert_int_equal(rates_bound(near, 101), 0);
     for (size_t i = 0; i < 101; i++)
         assert_true(near[i].near_per_ns == (i < 70 ? 0.1 : 4));
     near[0].near_per_ns = 172; /* by its stretch */
-    near[80] = (struct rates_pair){172, 100};
+    near[80] = (struct rates_pair){172, 100, 0};
     near[81].near_per_ns = 9.5; /* by the median, 4 */
-    near[82] = (struct rates_pair){3, NAN};
-    near[83] = (struct rates_pair){NAN, 3};
+    near[82] = (struct rates_pair){3, NAN, 0};
+    near[83] = (struct rates_pair){NAN, 3, 0};
     assert_int_equal(rates_bound(near, 101), 0);
     assert_true(fabs(near[0].near_per_ns - 0.3) < 1e-9 && near[81].near_per_ns == 9);
     assert_true(near[80].near_per_ns == 10);
     assert_true(near[82].near_per_ns == 3 && isnan(near[83].near_per_ns));
-    struct rates_pair one = {5, 4};
+    struct rates_pair one = {5, 4, 0};
     assert_int_equal(rates_bound(&one, 1), 0);
     assert_true(one.near_per_ns == 5);
     assert_int_equal(rates_bound(&one, 0), 0);
+}
+
+static void missing_rates_are_those_of_like_bursts(void **state)
+{
+    (void)state;
+    struct rates_pair rates[] = {
+        {4, 3, 0.01},         {0.05, 0.06, 0.9}, {NAN, NAN, 1}, /* as the one before */
+        {NAN, 2, 0.001},      {NAN, NAN, 0.002},                /* likewise */
+        {NAN, NAN, 0},        {7, 7, 0},                        /* not placed by time */
+        {NAN, NAN, 0.000001},
+    };
+    rates_fill(rates, 8);
+    assert_true(isnan(rates[2].near_per_ns) && rates[2].refs_per_ns == 0.05);
+    assert_true(rates[4].refs_per_ns == 2 && rates[7].refs_per_ns == 2);
+    assert_true(isnan(rates[5].refs_per_ns) && rates[0].refs_per_ns == 3 && rates[3].refs_per_ns == 2);
+    struct rates_pair none = {NAN, NAN, 0.1};
+    rates_fill(&none, 1);
+    assert_true(isnan(none.refs_per_ns));
 }
 
 int main(void)
@@ -267,6 +285,7 @@ int main(void)
         cmocka_unit_test(sees_what_others_write_to),
         cmocka_unit_test(clock_integrates_rates),
         cmocka_unit_test(no_burst_has_half_of_the_weight),
+        cmocka_unit_test(missing_rates_are_those_of_like_bursts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
