@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "analysis/windows.h"
+#include "base/pages.h"
 #include "model/rates.h"
 
 /* A larger number for one burst is corrupt. */
@@ -82,7 +83,7 @@ void loaded_clear(struct loaded *l)
 {
     free(l->list);
     free(l->watched);
-    free(l->bursts);
+    pages_sparse_free(l->bursts, (l->nlist + 1) * sizeof *l->bursts);
     free(l->watches);
     free(l->sites);
     free(l->sets);
@@ -191,7 +192,8 @@ int loaded_make(struct loaded *l, struct profile *p, int sets, struct error *err
         code = profile_watches(p, &l->watched, &l->nwatched, err);
     if (code != 0)
         return code;
-    l->bursts = calloc(l->nlist + 1, sizeof *l->bursts);
+    /* A burst has 340 KB of bins, few of which are used. */
+    l->bursts = pages_sparse_new((l->nlist + 1) * sizeof *l->bursts);
     l->times = calloc(l->nlist + 1, sizeof *l->times);
     l->hits = calloc(l->nlist + 1, sizeof *l->hits);
     l->watches = calloc(l->nwatched + 1, sizeof *l->watches);

@@ -236,12 +236,12 @@
 #define BUDGET_LEAST_GAP_NS UINT64_C(1000000)
 #define BUDGET_MOST_GAP_NS UINT64_C(60000000000)
 /*
- * A run of days does not need ever more bursts: after this many, at one density, the gap grows with the CPU
- * time so far, whatever the budget allows. At 5%, gaps are then 50 ms or so and begin to grow after some 4
- * minutes; a week of one processor has 40,000 bursts instead of ten million, which each add 4 to 8 KB to the
- * profile.
+ * A run of days, or of many processors, does not need ever more bursts: after this many, at one density, the
+ * gap grows with the CPU time so far, whatever the budget allows. At 5%, gaps are then some 50 ms and begin
+ * to grow after 100 s; a week of one processor has 20,000 bursts instead of ten million. Each adds 4 to 8 KB
+ * to the profile, and 64 KB to the memory of those who read it.
  */
-#define BUDGET_DENSE_BURSTS 5000
+#define BUDGET_DENSE_BURSTS 2000
 /* Watched lines: chosen after a burst, and watched at the same time. Four give as precise a curve as fifty;
  * the limit of 16 loses no precision. */
 #define COLLECT_WATCH_PER_BURST 4u

@@ -132,11 +132,12 @@ static int find_bands(struct work *w, const struct curve_burst *bursts, size_t n
 {
     double *sum = calloc(2 * n + 1, sizeof *sum);
     struct random_state random;
+    unsigned resamples = watched_resamples(nbursts);
 
     if (!sum)
         return -ENOMEM;
     random_seed(&random, seed);
-    for (unsigned r = 0; r < WATCHED_RESAMPLES; r++) {
+    for (unsigned r = 0; r < resamples; r++) {
         watched_draw(&random, bursts, w->share, nbursts, w->times);
         struct distribution d = find_distribution(w, nbursts);
         for (size_t i = 0; i < n; i++) {
@@ -147,9 +148,9 @@ static int find_bands(struct work *w, const struct curve_burst *bursts, size_t n
         }
     }
     for (size_t i = 0; i < n; i++) {
-        double mean = sum[2 * i] / WATCHED_RESAMPLES;
+        double mean = sum[2 * i] / resamples;
         widen(&points[i],
-              watched_few(bursts, nbursts) * sqrt(fmax(0, sum[2 * i + 1] / WATCHED_RESAMPLES - mean * mean)));
+              watched_few(bursts, nbursts) * sqrt(fmax(0, sum[2 * i + 1] / resamples - mean * mean)));
     }
     free(sum);
     return 0;

@@ -246,7 +246,7 @@ static int find_bands(struct work *w, unsigned line_bytes, uint64_t seed, struct
     if (!sum)
         return -ENOMEM;
     random_seed(&random, seed);
-    for (unsigned r = 0; r < WATCHED_RESAMPLES; r++) {
+    for (unsigned r = 0; r < watched_resamples(w->nbursts); r++) {
         watched_draw(&random, w->bursts, w->share, w->nbursts, w->times);
         for (size_t i = 0; i < n; i++) {
             if (isnan(points[i].miss_ratio))
