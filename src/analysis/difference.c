@@ -109,14 +109,13 @@ static struct curve_point misses_of(const struct analysis_hotspots *h, double mo
     return p;
 }
 
-/* Likewise of the whole program, with the interval that `hotspots` prints of its miss ratio. */
-static struct curve_point misses_of_all(const struct analysis_hotspots *h)
+/* Likewise of the whole program. */
+static struct curve_point misses_of_all(const struct analysis_hotspots *h, const struct curve_point *curve)
 {
-    const struct shares_result *s = &h->total;
-    struct curve_point p = {h->size_bytes, 1000 * s->miss_ratio, 1000 * s->ratio_low, 1000 * s->ratio_high};
-    if (h->full)
-        p.low = p.high = p.miss_ratio;
-    return p;
+    struct shares_result s = h->total;
+    if (!h->full)
+        analysis_widen_ratio(&s, curve);
+    return (struct curve_point){h->size_bytes, 1000 * s.miss_ratio, 1000 * s.ratio_low, 1000 * s.ratio_high};
 }
 
 static int by_change(const void *one, const void *other)
@@ -127,10 +126,11 @@ static int by_change(const void *one, const void *other)
 }
 
 int analysis_function_changes(const struct analysis_hotspots *before, const struct analysis_hotspots *after,
-                              const double most[2], struct analysis_function_changes *changes,
+                              const struct curve_point curves[2], struct analysis_function_changes *changes,
                               struct error *err)
 {
-    struct curve_point from = misses_of_all(before), to = misses_of_all(after);
+    struct curve_point from = misses_of_all(before, &curves[0]), to = misses_of_all(after, &curves[1]);
+    const double most[2] = {fmin(curves[0].high, 1), fmin(curves[1].high, 1)};
     changes->total = analysis_change_of(&from, &to);
     changes->n = 0;
     changes->rows = calloc(before->n + after->n + 1, sizeof *changes->rows);

@@ -41,12 +41,12 @@ struct analysis_function_changes {
  * Pairs the functions of two profiles (ANALYSIS_BY_FUNCTION), or their data objects (ANALYSIS_BY_NOTHING), by
  * their names and the base names of their modules; modules that only one profile has count as one that was
  * renamed. Blocks for which there is no such pair are paired without the lines of their allocations, which
- * move when the source is changed. What one of the profiles lacks has no misses there. most: upper bounds of
- * both miss ratios, for rows with too few misses for an interval. 0, or -ENOMEM with err; the caller frees
- * rows.
+ * move when the source is changed. What one of the profiles lacks has no misses there. curves: both curves'
+ * points at that size; their intervals count for the total, and for rows with too few misses for one of their
+ * own. 0, or -ENOMEM with err; the caller frees rows.
  */
 int analysis_function_changes(const struct analysis_hotspots *before, const struct analysis_hotspots *after,
-                              const double most[2], struct analysis_function_changes *changes,
+                              const struct curve_point curves[2], struct analysis_function_changes *changes,
                               struct error *err);
 
 #endif

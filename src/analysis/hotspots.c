@@ -200,6 +200,26 @@ int analysis_hotspots(struct profile *p, const char *name, const struct analysis
     return code;
 }
 
+void analysis_widen_ratio(struct shares_result *total, const struct curve_point *curve)
+{
+    total->ratio_low = fmin(total->ratio_low, curve->low);
+    total->ratio_high = fmax(total->ratio_high, curve->high);
+}
+
+struct curve_point analysis_hotspots_point(struct profile *p, const struct analysis_hotspots *h)
+{
+    static const struct analysis_question question = {.model = ANALYSIS_MODEL_LRU};
+    struct curve_point of_size = {.size_bytes = h->size_bytes}, none = {h->size_bytes, NAN, 0, 1};
+    struct analysis_curve curve = {.profile = h->profile};
+    struct error ignored;
+    if (!(curve.points = analysis_curve_with_grid(&of_size, 1, &curve.n)))
+        return none;
+    if (analysis_curve_compute(p, &question, &curve, &ignored) == 0)
+        none = *analysis_curve_find(curve.points, curve.n, h->size_bytes);
+    free(curve.points);
+    return none;
+}
+
 void analysis_hotspots_clear(struct analysis_hotspots *h)
 {
     analysis_recorded_release(h->recorded);

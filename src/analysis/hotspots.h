@@ -12,6 +12,7 @@
 
 #include "analysis/extent.h"
 #include "base/error.h"
+#include "model/curve.h"
 #include "model/shares.h"
 #include "profile/fields.h"
 #include "profile/objects.h"
@@ -145,6 +146,11 @@ struct analysis_hotspots {
 int analysis_hotspots(struct profile *p, const char *name, const struct analysis_hotspots_question *question,
                       struct analysis_hotspots *h, struct error *err);
 void analysis_hotspots_clear(struct analysis_hotspots *h);
+/* Of an estimate: widens the interval of its miss ratio to that of the curve, which takes more into account:
+ * the clock, and how little a few bursts say. */
+void analysis_widen_ratio(struct shares_result *total, const struct curve_point *curve);
+/* The curve's point at the size of h; its interval is 0 to 1 if there is none. */
+struct curve_point analysis_hotspots_point(struct profile *p, const struct analysis_hotspots *h);
 /* By ids of the profile; NULL: 0, or damaged. The object is the one that represents all that are the same in
  * a table; those that were never touched are not there. */
 const struct profile_image *analysis_image_of(const struct analysis_hotspots *h, uint64_t id);

@@ -152,6 +152,11 @@ static int take_option(int opt, const char *value, struct arguments *a)
     }
 }
 
+static int is_whole_run(const struct analysis_hotspots_question *question)
+{
+    return !question->tid && !question->comm && !question->phase;
+}
+
 int cmd_hotspots(int argc, char **argv)
 {
     static const struct cli_syntax syntax = {"hotspots", usage, ":h", options, "collapsed"};
@@ -184,6 +189,10 @@ int cmd_hotspots(int argc, char **argv)
         if (code == 0 && a.machine &&
             (code = analysis_hotspots_stall(p, &a.question, levels.list, levels.n, &hotspots, &err)) != 0)
             analysis_hotspots_clear(&hotspots);
+        if (code == 0 && !hotspots.full && is_whole_run(&a.question)) {
+            struct curve_point curve = analysis_hotspots_point(p, &hotspots);
+            analysis_widen_ratio(&hotspots.total, &curve);
+        }
         /* Closed before printing: a pager that waits must not block a recording. */
         profile_close(p, 0, NULL);
     }

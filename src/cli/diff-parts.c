@@ -14,16 +14,6 @@
 /* Where the curve did not change, functions are compared in a cache of this size. */
 #define USUAL_SIZE 0x1p20
 
-/* An upper bound of the miss ratio, from the curve: also where there are few misses. */
-static double most_misses(struct profile *p, const char *name, double size_bytes)
-{
-    static const struct analysis_question question = {.model = ANALYSIS_MODEL_LRU};
-    struct curve_point point = {size_bytes, NAN, NAN, NAN};
-    struct analysis_curve curve = {.profile = name, .points = &point, .n = 1};
-    struct error ignored;
-    return analysis_curve_compute(p, &question, &curve, &ignored) == 0 && point.high < 1 ? point.high : 1;
-}
-
 int diff_table_load(struct profile *const profiles[2], const char *const names[2], double size_bytes,
                     int objects, struct diff_table *t, struct error *err)
 {
@@ -31,15 +21,16 @@ int diff_table_load(struct profile *const profiles[2], const char *const names[2
                                                         .by = objects ? ANALYSIS_BY_NOTHING
                                                                       : ANALYSIS_BY_FUNCTION,
                                                         .objects = objects};
-    double most[2];
+    struct curve_point curves[2];
     int code = 0;
     *t = (struct diff_table){0};
     for (int i = 0; i < 2 && code == 0; i++) {
         code = analysis_hotspots(profiles[i], names[i], &question, &t->hotspots[i], err);
-        most[i] = most_misses(profiles[i], names[i], size_bytes);
+        if (code == 0)
+            curves[i] = analysis_hotspots_point(profiles[i], &t->hotspots[i]);
     }
     if (code == 0)
-        code = analysis_function_changes(&t->hotspots[0], &t->hotspots[1], most, &t->changes, err);
+        code = analysis_function_changes(&t->hotspots[0], &t->hotspots[1], curves, &t->changes, err);
     if (code != 0)
         diff_table_clear(t);
     return code;
