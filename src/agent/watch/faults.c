@@ -58,19 +58,51 @@ static void choose_length(struct thread *t, uint64_t page, uint64_t now)
     w->probe_page = page;
 }
 
+/* CPU time of the return from a probe burst: the estimate, and what the program's own faults add to it. */
+static uint64_t probe_return_ns(uint64_t extra)
+{
+    return watching()->fault_ns * PROBE_RETURN_PERCENT / 100 + extra;
+}
+
+static struct {
+    unsigned n;
+    uint64_t least_ns; /* from the return to the next fault, of n */
+    uint64_t extra_ns; /* atomic */
+} returns = {.least_ns = UINT64_MAX};
+
+/* A fault, at `now`. Locked. */
+static void note_return(const struct thread *t, uint64_t now)
+{
+    uint64_t returned = t->watch.probe_ended_ns + probe_return_ns(0),
+             ns = now > returned ? now - returned : 0,
+             most = watching()->fault_ns * PROBE_RETURN_MOST_PERCENT / 100, before = returns.extra_ns;
+    if (!t->watch.probe_ended_ns || t->watch.probe_ended_ns != t->watch.fault_end_ns)
+        return;
+    if (ns < returns.least_ns)
+        returns.least_ns = ns;
+    if (++returns.n < PROBE_RETURNS)
+        return;
+    uint64_t least = returns.least_ns < most ? returns.least_ns : most;
+    __atomic_store_n(&returns.extra_ns, before ? (3 * before + least) / 4 : least, __ATOMIC_RELAXED);
+    returns.n = 0;
+    returns.least_ns = UINT64_MAX;
+}
+
 /* CPU time since the fault whose handler read the clock at `then`. */
 static uint64_t since_fault(uint64_t then)
 {
     return cpu_ns() - then + watching()->fault_entry_ns;
 }
 
-/* Unprotects the page if it is protected. 1: it was; 0: it was not; negative: it is not mapped any more.
- * pc: of the instruction; 0: not known. */
-static int touch(uint64_t address, uint64_t pc, uint64_t now, int *wanted)
+/* Unprotects the page if it is protected. t: NULL: not followed. 1: it was; 0: it was not; negative: it is
+ * not mapped any more. pc: of the instruction; 0: not known. */
+static int touch(const struct thread *t, uint64_t address, uint64_t pc, uint64_t now, int *wanted)
 {
     watch_lock();
     struct page *p = find_page(address);
     int was_protected = p && p->is_protected;
+    if (was_protected && t)
+        note_return(t, now);
     if (was_protected && !unprotect_page(p)) {
         settle_range(p->address, p->address + WIRE_PAGE, WIRE_WATCH_UNMAPPED);
         was_protected = -1;
@@ -120,7 +152,7 @@ int watch_fault(struct thread *t, uint64_t address, int write, ucontext_t *uc)
              work_began = t ? count_work_begins(t) : 0;
     uint64_t before = __atomic_load_n(&protection_count, __ATOMIC_ACQUIRE);
     uint64_t pc = uc ? arch_source_pc(arch_pc(uc)) : 0;
-    was_protected = touch(address, region_is_agent(pc) ? 0 : pc, now, &wanted);
+    was_protected = touch(t, address, region_is_agent(pc) ? 0 : pc, now, &wanted);
     if (was_protected == 0)
         return were_many && access_now_works(t, uc, address, write, before);
     if (was_protected < 0)
@@ -186,5 +218,5 @@ void watch_probe_ended(struct thread *t, const uint64_t *end_of_words, uint32_t 
     /* Of the two faults by which it was entered and left: the entry of the first and the return of the
      * second. */
     watch_charge(t, t->watch.probe_ended_ns - t->watch.probe_cpu_ns +
-                        watching()->fault_ns * PROBE_RETURN_PERCENT / 100);
+                        probe_return_ns(__atomic_load_n(&returns.extra_ns, __ATOMIC_RELAXED)));
 }
