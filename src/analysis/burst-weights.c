@@ -152,6 +152,9 @@ int analysis_burst_weights(struct profile *p, struct analysis_sample *s,
                                      .tid = l->list[i].tid,
                                      .weight = b->references > 0 ? b->weight / (double)b->references : 0};
     }
+    if (code == 0 && weights->of_a_part && s->curve.bursts > 0 && isnan(weights->far.share))
+        code = curve_unwatched_far(l->bursts, s->curve.bursts, s->curve.line_bytes, weights->size_bytes,
+                                   &weights->far, err);
     if (code == 0 && (weights->phase || weights->of_a_part) && s->curve.bursts > 0 &&
         isnan(weights->far.share)) {
         weigh_all(s);

@@ -432,6 +432,22 @@ static double far_without_watches(const struct work *w, const struct curve_point
     return shallow > 0 ? fmin(1, fmax(0, (points[i].miss_ratio * total - certain) / shallow)) : 0;
 }
 
+int curve_unwatched_far(const struct curve_burst *bursts, size_t nbursts, unsigned line_bytes,
+                        double size_bytes, struct curve_far *far, struct error *err)
+{
+    struct curve_point point = {.size_bytes = size_bytes};
+    int code = curve_bursts(bursts, nbursts, line_bytes, 1, &point, 1, err);
+    if (code < 0)
+        return code;
+    struct work *w = work_new(bursts, nbursts, 1);
+    if (!w)
+        return error_set(err, -ENOMEM, "out of memory for the curve of %zu bursts", nbursts);
+    add_bursts(w, bursts, line_bytes, &point, 1);
+    *far = (struct curve_far){far_without_watches(w, &point, 0), 0, 1};
+    work_free(w);
+    return 0;
+}
+
 /* Point i of all bursts; fallback: the share for groups with too few watched lines. */
 static void estimate_each(struct work *w, const uint32_t *group, size_t i, size_t n, double lines,
                           double fallback, double *miss_ratio)

@@ -39,6 +39,9 @@ int curve_watched_find_distances(const struct curve_burst *bursts, size_t nburst
 int curve_watched_far(const struct curve_burst *bursts, size_t nbursts, const double *distances,
                       unsigned line_bytes, double size_bytes, struct curve_far *far, double *missed,
                       struct error *err);
+/* Likewise without watched lines, as curve_bursts has it; NaN: that has none. */
+int curve_unwatched_far(const struct curve_burst *bursts, size_t nbursts, unsigned line_bytes,
+                        double size_bytes, struct curve_far *far, struct error *err);
 
 /*
  * Miss ratio of each burst's references by itself (LRU): miss_ratio[burst * n + point]; NaN for a burst

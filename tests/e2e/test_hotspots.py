@@ -389,7 +389,7 @@ def test_a_part_by_itself(what, cachegram, tmp_path):
             parts = [["--tid", str(tid)] for (tid,) in con.execute("select tid from burst group by tid order by avg(lines)")]
     low, high = (sum(float(row["misses_per_1000_refs"]) for row in hotspots(cachegram, db, "--size", "32K", *part))
                  for part in parts)
-    assert low < 0.5 and high > 480  # of a load and a store, one misses
+    assert low < 0.5 and high > 495  # of a load and a store, one misses
 
 
 # Levels of 16K and 1M: a miss costs 9 and 190 cycles more than a hit.
