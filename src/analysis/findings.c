@@ -7,6 +7,7 @@
 
 #include "base/base-name.h"
 #include "base/fit-text.h"
+#include "analysis/hotspots-lines.h"
 #include "analysis/hotspots.h"
 #include "analysis/recorded.h"
 
@@ -194,7 +195,7 @@ static int has_site(const struct analysis_hotspots *h, const struct profile_site
 static void add_use(const struct analysis_hotspots *h, struct analysis_finding *f)
 {
     const struct analysis_recorded *r = h->recorded;
-    double known = 0, whole = 0, bytes = 0, most = 0;
+    double lines = 0, known = 0, whole = 0, bytes = 0, most = 0;
     uint64_t first = 0;
     f->used_bytes = NAN;
     for (size_t i = 0, at = 0; i < r->nuses; i++) {
@@ -203,6 +204,7 @@ static void add_use(const struct analysis_hotspots *h, struct analysis_finding *
             at++;
         if (at == r->nsites || r->sites[at].id != use->site || !has_site(h, &r->sites[at], f))
             continue;
+        lines += (double)use->lines;
         known += use->whole > 0 ? (double)use->lines : 0;
         whole += (double)use->whole;
         bytes += (double)use->bytes;
@@ -211,7 +213,7 @@ static void add_use(const struct analysis_hotspots *h, struct analysis_finding *
             first = use->site;
         }
     }
-    if (whole >= ANALYSIS_LEAST_WHOLE && known > 0)
+    if (analysis_is_use_known(lines, known, whole))
         f->used_bytes = bytes / known;
     for (size_t i = 0; i < r->nstrides; i++)
         if (r->strides[i].site == first && r->strides[i].references >= ANALYSIS_LEAST_STEPS)

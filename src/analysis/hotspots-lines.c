@@ -9,8 +9,8 @@
 
 /* Sums of a row. */
 struct sums {
-    double known, whole, bytes;     /* known: lines whose use is known */
-    uint64_t most_lines, most_site; /* of a site's entry, and that site */
+    double lines, known, whole, bytes; /* known: lines whose use is known */
+    uint64_t most_lines, most_site;    /* of a site's entry, and that site */
     double conflicts;
 };
 
@@ -29,6 +29,11 @@ static int compare(const void *key, const void *element)
     return site < other ? -1 : site > other;
 }
 
+int analysis_is_use_known(double lines, double known, double whole)
+{
+    return whole >= ANALYSIS_LEAST_WHOLE && known > 0 && known >= lines / 2;
+}
+
 int analysis_lines_read(struct profile *p, struct analysis_hotspots *h, const struct analysis_groups *groups,
                         struct error *err)
 {
@@ -42,6 +47,7 @@ int analysis_lines_read(struct profile *p, struct analysis_hotspots *h, const st
         struct sums *s = sums_of(sums, h, groups, r->uses[i].site, r->uses[i].object);
         if (!s)
             continue;
+        s->lines += (double)r->uses[i].lines;
         s->known += r->uses[i].whole > 0 ? (double)r->uses[i].lines : 0;
         s->whole += (double)r->uses[i].whole;
         s->bytes += (double)r->uses[i].bytes;
@@ -59,7 +65,7 @@ int analysis_lines_read(struct profile *p, struct analysis_hotspots *h, const st
         const struct profile_stride *stride = NULL;
         if (sums[i].most_lines > 0 && r->nstrides > 0)
             stride = bsearch(&sums[i].most_site, r->strides, r->nstrides, sizeof *r->strides, compare);
-        h->rows[i].used_share = sums[i].whole >= ANALYSIS_LEAST_WHOLE && sums[i].known > 0
+        h->rows[i].used_share = analysis_is_use_known(sums[i].lines, sums[i].known, sums[i].whole)
                                     ? sums[i].bytes / (sums[i].known * h->line_bytes)
                                     : NAN;
         h->rows[i].stride = stride && stride->references >= ANALYSIS_LEAST_STEPS ? stride->bytes : 0;

@@ -9,4 +9,7 @@
 int analysis_lines_read(struct profile *p, struct analysis_hotspots *h, const struct analysis_groups *groups,
                         struct error *err);
 
+/* Whether enough is known of so many lines: the use of `known` of them, from `whole` that were looked at. */
+int analysis_is_use_known(double lines, double known, double whole);
+
 #endif

@@ -78,7 +78,7 @@ static int add_lines(struct code_use *u, const struct shape *shape, const struct
         *use = (struct symbols_use){
             .site = site, .object = lines[i].object, .lines = (uint64_t)llround(lines[i].lines)};
         /* The stays that ended are the short ones where many did not. */
-        if (lines[i].open <= lines[i].shown / 2) {
+        if (lines[i].open <= lines[i].ended / 2) {
             use->known = (uint64_t)llround(lines[i].shown);
             use->bytes = (uint64_t)llround(lines[i].bytes);
             use->whole = lines[i].whole;

@@ -44,8 +44,8 @@
 #define LINES 262144u /* slots for the lines of a piece, which has fewer */
 #define MOST_STAYS (LINES / 2)
 #define PIECE_REFERENCES 196608u /* most; only string instructions make as many */
-#define PLACES 8192u             /* slots; at most half of them are used */
-#define USES 16384u              /* likewise */
+#define PLACES 32768u            /* slots; at most half of them are used */
+#define USES 32768u              /* likewise */
 #define CONFLICTS 4096u
 #define SETS 64u
 #define WAYS 8u
@@ -308,14 +308,16 @@ static int is_whole(const struct shape_piece *p, const struct stay *stay, int is
            p->ntouches - stay->grown > COLLECT_SHAPE_IDLE;
 }
 
+/* weight: of any stay of the piece; whole_weight: of those that are whole, for all. */
 static void count_use(const struct shape *s, const struct stay *stay, int is_last, double weight,
-                      struct shape_lines *u)
+                      double whole_weight, struct shape_lines *u)
 {
     u->lines += weight;
     if (is_whole(s->piece, stay, is_last)) {
         u->whole++;
-        u->shown += weight;
-        u->bytes += weight * (double)((uint64_t)__builtin_popcountll(stay->used) << s->part_shift);
+        u->ended += weight;
+        u->shown += whole_weight;
+        u->bytes += whole_weight * (double)((uint64_t)__builtin_popcountll(stay->used) << s->part_shift);
     } else if (s->piece->ntouches - stay->first > COLLECT_SHAPE_IDLE) {
         u->open += weight;
     }
@@ -354,7 +356,7 @@ static void count_stays(struct shape *s, int is_first, int is_last, double repre
         first++;
     for (uint32_t i = first; i < p->nstays; i++)
         whole += (uint32_t)is_whole(p, &p->stays[i], is_last);
-    double weight = represents / (whole > 0 ? whole : p->nstays - first);
+    double weight = represents / (p->nstays - first);
     for (uint32_t i = first; i < p->nstays; i++) {
         const struct stay *l = &p->stays[i];
         uint64_t pc = s->places[l->place].all.stride.pc, offset;
@@ -362,7 +364,7 @@ static void count_stays(struct shape *s, int is_first, int is_last, double repre
         struct shape_lines *u = find_use(s, pc, object);
         if (u == NULL)
             continue;
-        count_use(s, l, is_last, weight, u);
+        count_use(s, l, is_last, weight, represents / whole, u);
         if (object != 0 && weight > 0 &&
             objects_offset(objects, (l->line << s->line_shift) + l->from, object, &offset) == 0)
             sample_offset(s, u, offset, weight);

@@ -42,9 +42,9 @@ struct shape_lines {
     uint32_t object; /* number; 0: not known */
     uint32_t whole;  /* in pieces, not estimated: lines of which one shows the whole use */
     double lines;
-    /* Of these, those whose whole use is shown, with their used bytes; and those that were still in use at
-     * the piece's end although it shows much of them. */
-    double shown, open, bytes;
+    /* Of these, those whose whole use is shown; those that were still in use at the piece's end although it
+     * shows much of them; and what those that are shown represent, with their used bytes. */
+    double ended, open, shown, bytes;
     /* Of `inside` of these lines the byte that was touched first is known to be in the object: a random
      * sample of its distances from the beginning of the variable or block. */
     double inside;
