@@ -52,19 +52,19 @@ int clear_pending_entry(struct thread *t, ucontext_t *uc)
 /* The handler may return late, or jump out. With the trap flag in its frame, the trap would come at a time
  * when nobody expects it, perhaps while another thread executes a program, and SIGTRAP is ignored for that:
  * the kernel would kill. */
-int abandon_step_for_handler(struct thread *t, ucontext_t *uc)
+void abandon_step_for_handler(struct thread *t, ucontext_t *uc)
 {
     if (clear_pending_entry(t, uc)) {
         restore_trap_mask(t, uc);
-        return 1;
-    }
-    if (agent_always_translated() && t->state == THREAD_STEPPING)
+        if (!agent_always_translated())
+            thread_skip_planned(t);
+    } else if (agent_always_translated() && t->state == THREAD_STEPPING) {
         abandon_step(t, uc, WIRE_END_SIGNAL, 0);
-    return agent_always_translated();
+    }
 }
 
 /* Runs the next instruction natively under the trap flag; the burst is entered at the trap. If the handler of
- * a pending signal comes first, the burst is entered there (deliver). 0: not possible now. */
+ * a pending signal comes first, there is no such burst (abandon_step_for_handler). 0: not possible now. */
 static int enter_after_next(struct thread *t, ucontext_t *uc)
 {
     if (arch_step_would_kill(uc) || !burst_step_begin())

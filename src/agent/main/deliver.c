@@ -123,7 +123,8 @@ uint64_t deliver(struct thread *t, int sig, siginfo_t *info, ucontext_t *uc, str
         else
             default_action(sig, 0);
     }
-    int recorded = t && abandon_step_for_handler(t, uc);
+    if (t)
+        abandon_step_for_handler(t, uc);
     d->mask = mask_in_force(sig, uc) | act.mask;
     d->sp = (uint64_t)uc - 8;
     d->altstack = NULL;
@@ -158,8 +159,8 @@ uint64_t deliver(struct thread *t, int sig, siginfo_t *info, ucontext_t *uc, str
         if (!watch_several_threads() && d->mask & (SIGNAL_BIT(SIGSEGV) | SIGNAL_BIT(SIGSYS)) &&
             watch_any_protected())
             watch_censor_all(t); /* with these signals blocked, a fault of a protected page would kill */
-        if (recorded && !agent_off)
-            thread_trigger(t);
+        if (agent_always_translated() && !agent_off)
+            thread_trigger(t); /* the handler is recorded, too */
     }
     return (uint64_t)act.handler;
 }

@@ -39,9 +39,9 @@ void abandon_step(struct thread *t, ucontext_t *uc, enum wire_end end, uint32_t 
 /* Nonzero if the thread was to enter a burst after a step (enter_after_next). That is no longer planned when
  * this returns, and the trap flag is off. */
 int clear_pending_entry(struct thread *t, ucontext_t *uc);
-/* Before the handler of a signal: gives up a step that would complete after it. Nonzero: the handler is to be
- * recorded. */
-int abandon_step_for_handler(struct thread *t, ucontext_t *uc);
+/* Before the handler of a signal: gives up a step that would complete after it, and the burst that was to
+ * begin then. */
+void abandon_step_for_handler(struct thread *t, ucontext_t *uc);
 /* asked: by thread_trigger, not by the event or timer. */
 void trigger(struct thread *t, ucontext_t *uc, int asked);
 /* Returns to translated code, if the thread always stays there. */
