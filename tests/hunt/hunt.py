@@ -280,7 +280,8 @@ class Hunter:
             return
         busy = []
         if rng.random() < 0.4:
-            busy = [subprocess.Popen(["sh", "-c", "while :; do :; done"]) for _ in range(os.cpu_count() or 1)]
+            busy = [subprocess.Popen(["sh", "-c", "while kill -0 $PPID 2> /dev/null; do :; done"])
+                    for _ in range(os.cpu_count() or 1)]
             self.spinners.update(busy)
         differed = []
         try:
