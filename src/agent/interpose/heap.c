@@ -571,6 +571,8 @@ EXPORT int munmap(void *address, size_t bytes)
 __asm__(".hidden this_malloc\n.set this_malloc, malloc");
 HIDDEN extern char this_malloc[];
 
+extern __typeof__(dladdr1) dladdr1 __attribute__((weak)); /* musl lacks it */
+
 /* The program's own malloc comes before this one, and is not seen. A program at a fixed address in which a
  * pointer to malloc is a constant has no malloc of its own, but a place that jumps to it, and an undefined
  * symbol with the address of that. */
@@ -582,7 +584,7 @@ static int has_own_malloc(void)
     Dl_info info;
     if (!found || found == (void *)this_malloc)
         return 0;
-    return !dladdr1(found, &info, (void **)&symbol, RTLD_DL_SYMENT) || !symbol ||
+    return !dladdr1 || !dladdr1(found, &info, (void **)&symbol, RTLD_DL_SYMENT) || !symbol ||
            symbol->st_shndx != SHN_UNDEF;
 }
 
