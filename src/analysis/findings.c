@@ -28,7 +28,7 @@ static const double sizes[FINDINGS_MOST] = {32 << 10, 1 << 20};
 #define LARGEST_SIZE (256u << 20)
 #define LEFT 0.1
 /* A cache keeps the misses if this part of them is left, and of all misses, at the lower end of the interval,
- * most. Such sizes are told if they are so many times as large. */
+ * most. Such sizes are reported if they are so many times as large. */
 #define KEPT 0.9
 #define FAR_LARGER 4
 

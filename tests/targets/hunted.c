@@ -838,7 +838,7 @@ static void *ends(void *arg)
 }
 
 /* An exec that fails late, again and again beside a thread that has just been created, while signals arrive;
- * SIGTRAP is ignored, which the kernel is told for the time of an exec. */
+ * SIGTRAP is ignored, in the kernel too while an exec is tried. */
 static void execs_beside_new_threads(void)
 {
     static char path[32], text[100000], *args[13];
