@@ -175,7 +175,7 @@ static int take(void *ctx, const uint64_t *lines, size_t n)
     struct stackdist_far far = {.least = OCTAVES_LEAST, .at = t->far_at, .stack = t->far_stack};
     assert_in_range(n, 1, sizeof(t->far_at) / sizeof(t->far_at[0]) - STACKDIST_FAR_EXTRA);
     assert_int_equal(process_stack_touch(t->stack, &touches, &s->stack, s->run, &s->cold, &far), 0);
-    see(s, &touches, decoder_line_sites(t->decoder), &far);
+    see(s, &touches, decoder_touches(t->decoder), &far);
     return 0;
 }
 

@@ -81,7 +81,7 @@ static int keep_sites(void *ctx, const uint64_t *lines, size_t n)
 {
     struct test *t = ctx;
     assert_memory_equal(lines, t->lines + t->n, n * sizeof(*lines));
-    memcpy(t->sites + t->n, decoder_line_sites(t->decoder), n * sizeof(*t->sites));
+    memcpy(t->sites + t->n, decoder_touches(t->decoder), n * sizeof(*t->sites));
     t->n += n;
     return 0;
 }
@@ -112,8 +112,8 @@ static void decode_sites(struct test *t, const struct wire_desc *desc, const uin
     for (size_t i = 0; i < all; i++) {
         uint64_t pc;
         uint32_t module;
-        assert_int_equal(decoder_site_code(t->decoder, t->sites[i], &pc, &module), 0);
-        t->touches[t->sites[i]]++;
+        assert_int_equal(decoder_site_code(t->decoder, decode_touch_site(t->sites[i]), &pc, &module), 0);
+        t->touches[decode_touch_site(t->sites[i])]++;
     }
     for (size_t i = 0; i < t->noted.nexecuted; i++) {
         uint32_t id = t->noted.executed[i], site = DECODE_SITE(id, 0), module;

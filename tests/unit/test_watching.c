@@ -128,7 +128,7 @@ static void finds_distances_in_the_tail(void **state)
         }
         assert_true(n < found);
         assert_int_equal(touched[n].line, line[i]);
-        assert_int_equal(touched[n].site, i);
+        assert_int_equal(touched[n].touch, i);
         assert_int_equal(touched[n].entry, entry);
         assert_int_equal(touched[n].in_burst, last > 0);
         assert_int_equal(touched[n++].distance, others);

@@ -162,7 +162,8 @@ static int take_tail(struct drain *d, struct slot *slot, struct error *err)
     const struct distinct_touched *list = burst_tail_touched(d->tail, &n, &represented);
     int status = 0;
     for (unsigned i = 0; i < n && status == 0; i++) {
-        const struct sites_tail_touch touch = {.site = list[i].site,
+        const struct sites_tail_touch touch = {.site = decode_touch_site(list[i].touch),
+                                               .part = decode_touch_part(list[i].touch),
                                                .entry = list[i].entry,
                                                .distance = list[i].distance,
                                                .represented = represented,
@@ -183,6 +184,7 @@ static int take_burst(struct drain *d, struct slot *slot, const struct wire_desc
     const struct watch_request *requests = NULL;
     long nrequests = 0;
     int status = 0, has_tail = records->ntail > 0 && slot->watcher != NULL;
+    struct reduce_survivors survivors = {.process = &slot->process, .summary = summary};
     if (reduced->is_burst && storing(d)) {
         status = burst_store(summary, d->profile, &reduced->row, err);
         if (status == 0 && (desc->question != 0 || has_tail) && slot->watcher != NULL) {
@@ -192,7 +194,7 @@ static int take_burst(struct drain *d, struct slot *slot, const struct wire_desc
                                               .unwatched = desc->question == 0,
                                               .followed = has_tail ? lines_to_follow(d) : 0,
                                               .object_of = reduce_object_of,
-                                              .ctx = &slot->process};
+                                              .ctx = &survivors};
             nrequests = watches_choose(d->watch.watches, &burst, &requests, err);
         }
     }

@@ -44,12 +44,14 @@ struct page {
     int is_zone, is_heap; /* see struct extent; id is that of the zone */
 };
 
-/* What is known of a line in this buffer. Direct-mapped. */
+/* What is known of a line, or of a part of one, in this buffer. Direct-mapped. */
 struct line {
     uint64_t number;
+    uint32_t part; /* OBJECTS_WHOLE_LINE: of all */
     uint32_t buffer;
     uint32_t id;
-    float weight; /* of a block, see struct page */
+    float weight;  /* of a block, see struct page */
+    int is_shared; /* by several objects or blocks */
 };
 
 /* The object to which a site's touches of unknown blocks are attributed. */
@@ -523,21 +525,23 @@ static struct extent *numbered(struct objects *o, struct extent *e, uint64_t add
     return e;
 }
 
-/* The variable that has most of the line, or otherwise the object that has most of it. Only this one gets a
- * number. */
-static const struct extent *extent_of_line(struct objects *o, uint64_t low)
+/* The variable that has most of a line or part, or otherwise the object that has most of it. Only this one
+ * gets a number. */
+static const struct extent *extent_of_most(struct objects *o, uint64_t low, uint64_t bytes_of_all,
+                                           int *is_shared)
 {
-    uint64_t high = low + o->line_bytes, most = 0, best = low;
+    uint64_t high = low + bytes_of_all, most = 0, best = low;
     for (uint64_t at = low; at < high;) {
         const struct extent *e = extent_of(o, at);
         uint64_t end = e->high < high ? e->high : high;
         if (end <= at)
             break;
-        uint64_t bytes = (end - at) * (e->is_variable ? o->line_bytes : 1);
+        uint64_t bytes = (end - at) * (e->is_variable ? bytes_of_all : 1);
         if (bytes > most) {
             most = bytes;
             best = at;
         }
+        *is_shared |= end - at < bytes_of_all;
         at = end;
     }
     return numbered(o, extent_of(o, best), best);
@@ -562,11 +566,11 @@ static uint32_t recall(const struct objects *o, uint32_t site, uint32_t otherwis
     return s->id != 0 && s->site == site ? s->id : otherwise;
 }
 
-/* A line in a zone: the known block that has most of it, or what has most of it. */
-static uint32_t find_block(struct objects *o, uint32_t zone_id, int is_heap, uint64_t low, float *weight,
-                           struct heap_place *place)
+/* A line or part in a zone: the known block that has most of it, or what has most of it. */
+static void find_block(struct objects *o, const struct extent *zone, uint64_t low, uint64_t bytes_of_all,
+                       struct line *l)
 {
-    uint64_t high = low + o->line_bytes, most = 0;
+    uint64_t high = low + bytes_of_all, most = 0, block_bytes = 0;
     uint32_t id = 0;
     for (uint64_t at = low; at < high;) {
         struct heap_place here;
@@ -574,32 +578,32 @@ static uint32_t find_block(struct objects *o, uint32_t zone_id, int is_heap, uin
         uint64_t end = here.high < high ? here.high : high;
         if (end <= at)
             break;
-        uint64_t bytes = (end - at) * (here.weight > 0 ? o->line_bytes : 1);
+        uint64_t bytes = (end - at) * (here.weight > 0 ? bytes_of_all : 1);
+        l->is_shared |= end - at < bytes_of_all;
         at = end;
         if (bytes <= most)
             continue;
         most = bytes;
-        *place = here;
-        *weight = (float)here.weight;
+        block_bytes = here.high - here.low;
+        l->weight = (float)here.weight;
         id = here.object;
-        if (id == 0 && (is_heap || here.near_blocks)) {
+        if (id == 0 && (zone->is_heap || here.near_blocks)) {
             id = o->heap_id;
-            *weight = UNKNOWN_BLOCK;
+            l->weight = UNKNOWN_BLOCK;
         }
     }
-    /* Small blocks share lines, and a line is known if any of its blocks is. So a block counts by its part of
-     * the line, with 8 bytes that malloc keeps before it.
-     */
-    uint64_t bytes = place->high - place->low + 8;
-    if (*weight > 0 && bytes < o->line_bytes)
-        *weight *= (float)bytes / (float)o->line_bytes;
-    return id != 0 ? id : zone_id;
+    /* Where the part of a line is not known: small blocks share lines, and a line is known if any of its
+     * blocks is. So a block counts by its part of the line, with 8 bytes that malloc keeps before it. */
+    if (l->weight > 0 && block_bytes + 8 < bytes_of_all)
+        l->weight *= (float)(block_bytes + 8) / (float)bytes_of_all;
+    l->id = id != 0 ? id : zone->id;
 }
 
 /* Determines the object of an address's page for this buffer. */
 static void learn_page(struct objects *o, struct page *p, uint64_t address)
 {
-    const struct extent *e = extent_of_line(o, address);
+    int is_shared = 0;
+    const struct extent *e = extent_of_most(o, address, o->line_bytes, &is_shared);
     uint64_t number = address >> PAGE_SHIFT, low = number << PAGE_SHIFT, high = low + (1u << PAGE_SHIFT);
     struct heap_place place = {.low = e->low, .high = e->high};
     *p = (struct page){.number = number, .buffer = o->buffer};
@@ -617,39 +621,57 @@ static void learn_page(struct objects *o, struct page *p, uint64_t address)
     }
 }
 
-static void learn_line(struct objects *o, struct line *l, uint64_t line)
+/* l->number and l->part say which line or part. */
+static void learn(struct objects *o, struct line *l)
 {
-    uint64_t address = line << o->line_shift, number = address >> PAGE_SHIFT;
-    struct page *p = &o->pages[(number ^ number >> 12) % PAGES];
-    struct heap_place place = {0};
-    if (p->number != number || p->buffer != o->buffer)
-        learn_page(o, p, address);
-    uint32_t id = p->id;
-    float weight = p->weight;
-    if (p->is_zone) {
-        id = find_block(o, p->id, p->is_heap, address, &weight, &place);
-    } else if (id == 0) { /* there is more than one in the page */
-        const struct extent *e = extent_of_line(o, address);
-        id = e->is_zone ? find_block(o, e->id, e->is_heap, address, &weight, &place) : e->id;
+    uint64_t bytes = o->line_bytes, address = l->number << o->line_shift;
+    if (l->part != OBJECTS_WHOLE_LINE) {
+        bytes /= OBJECTS_PARTS;
+        address += l->part * bytes;
     }
-    *l = (struct line){.number = line, .buffer = o->buffer, .id = id, .weight = weight};
+    uint64_t number = address >> PAGE_SHIFT;
+    struct page *p = &o->pages[(number ^ number >> 12) % PAGES];
+    if (p->number != number || p->buffer != o->buffer)
+        learn_page(o, p, l->number << o->line_shift);
+    struct extent zone = {.id = p->id, .is_zone = p->is_zone, .is_heap = p->is_heap};
+    l->buffer = o->buffer;
+    l->id = p->id;
+    l->weight = p->weight;
+    l->is_shared = 0;
+    if (p->id == 0) { /* there is more than one in the page */
+        zone = *extent_of_most(o, address, bytes, &l->is_shared);
+        l->id = zone.id;
+    }
+    if (zone.is_zone)
+        find_block(o, &zone, address, bytes, l);
 }
 
-static uint64_t slot_of_line(uint64_t line)
+static uint64_t slot_of_line(uint64_t line, uint32_t part)
 {
-    return (line ^ line >> 13) % LINES;
+    return (line ^ line >> 13 ^ (uint64_t)(part + 1) << 9) % LINES;
 }
 
 void objects_fetch(const struct objects *o, uint64_t line)
 {
-    __builtin_prefetch(&o->lines[slot_of_line(line)], 1);
+    __builtin_prefetch(&o->lines[slot_of_line(line, OBJECTS_WHOLE_LINE)], 1);
 }
 
-uint32_t objects_find(struct objects *o, uint64_t line, uint32_t site)
+static const struct line *known(struct objects *o, uint64_t line, uint32_t part)
 {
-    struct line *l = &o->lines[slot_of_line(line)];
-    if (l->number != line || l->buffer != o->buffer)
-        learn_line(o, l, line);
+    struct line *l = &o->lines[slot_of_line(line, part)];
+    if (l->number != line || l->part != part || l->buffer != o->buffer) {
+        l->number = line;
+        l->part = part;
+        learn(o, l);
+    }
+    return l;
+}
+
+uint32_t objects_find(struct objects *o, uint64_t line, unsigned part, uint32_t site)
+{
+    const struct line *l = known(o, line, OBJECTS_WHOLE_LINE);
+    if (l->is_shared && part != OBJECTS_WHOLE_LINE)
+        l = known(o, line, part);
     if (l->weight > 0)
         remember(o, site, l->id, l->weight);
     return l->weight >= 0 ? l->id : recall(o, site, l->id);
@@ -663,7 +685,9 @@ uint32_t objects_find_at(struct objects *o, uint64_t address, uint32_t site)
         return e->id;
     if (e->is_zone)
         heap_find(o->heap, address, o->since, &place);
-    return place.weight > 0 ? place.object : objects_find(o, address >> o->line_shift, site);
+    return place.weight > 0
+               ? place.object
+               : objects_find(o, address >> o->line_shift, objects_part(address, o->line_shift), site);
 }
 
 int objects_offset(struct objects *o, uint64_t address, uint32_t object, uint64_t *offset)

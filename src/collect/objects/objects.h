@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * objects.h - the data object to which a line of a process' memory belongs: a variable, a stack, a file, ...
- * The object of a line is the one that has most of it.
+ * The object of a line is the one that has most of it; where several share it, that of the touched part of
+ * it.
  */
 #ifndef CACHEGRAM_OBJECTS_H
 #define CACHEGRAM_OBJECTS_H
@@ -30,12 +31,19 @@ void objects_make_room(struct objects *o);
 /* The following lines were touched by that buffer's thread. */
 void objects_buffer(struct objects *o, const struct wire_desc *desc);
 /*
- * Number of the line's object in the table. Of small blocks of the heap only a sample is known; a line
- * without one is attributed to the object of one that the same site (decode.h) touched, at random in
- * proportion to the blocks that those represent.
+ * Number in the table of the object that the line has in one of its OBJECTS_PARTS parts. Of small blocks of
+ * the heap only a sample is known; a part without one is attributed to the object of one that the same site
+ * (decode.h) touched, at random in proportion to the blocks that those represent.
  */
-uint32_t objects_find(struct objects *o, uint64_t line, uint32_t site);
-/* Likewise of a byte: of the variable or known block that has it, or else of its line. */
+uint32_t objects_find(struct objects *o, uint64_t line, unsigned part, uint32_t site);
+#define OBJECTS_PARTS_SHIFT 3u
+#define OBJECTS_PARTS (1u << OBJECTS_PARTS_SHIFT)
+#define OBJECTS_WHOLE_LINE UINT32_MAX /* as part: it is not known */
+static inline unsigned objects_part(uint64_t address, unsigned line_shift)
+{
+    return (unsigned)(address >> (line_shift - OBJECTS_PARTS_SHIFT)) % OBJECTS_PARTS;
+}
+/* Likewise of a byte: of the variable or known block that has it, or else of its part of the line. */
 uint32_t objects_find_at(struct objects *o, uint64_t address, uint32_t site);
 /* Prefetches what objects_find of the line needs first. */
 void objects_fetch(const struct objects *o, uint64_t line);

@@ -86,7 +86,7 @@ int decode_make_groups(struct block *b, struct group *first)
 /* Output position, and what is needed to write there. */
 struct target {
     uint64_t *lines;
-    uint32_t *sites; /* NULL: not counted */
+    uint32_t *touches; /* NULL: sites are not counted */
     struct decode_sites *noted;
 };
 
@@ -98,10 +98,10 @@ static COLD struct target put_straddling(const struct group *g, const uint64_t *
         uint64_t first = address[i] >> shift, last = (address[i] + g->last[i]) >> shift;
         for (uint64_t line = first; line <= last; line++) {
             *out.lines++ = line;
-            if (out.sites != NULL)
-                *out.sites++ = site + i;
+            if (out.touches != NULL)
+                *out.touches++ = (site + i) | (line == first ? part_bits(address[i], shift) : 0);
         }
-        if (out.sites != NULL && last > first)
+        if (out.touches != NULL && last > first)
             out.noted->more(out.noted->ctx, site + i, last - first);
     }
     return out;
@@ -131,11 +131,13 @@ AVX512_INLINE struct target put_group(const struct group *g, const uint64_t *win
     }
     _mm512_storeu_si512(out.lines, line);
     out.lines += g->n;
-    if (out.sites != NULL) {
+    if (out.touches != NULL) {
         const __m256i next = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
-        _mm256_storeu_si256((__m256i *)(void *)out.sites,
-                            _mm256_add_epi32(_mm256_set1_epi32((int)site), next));
-        out.sites += g->n;
+        __m256i sites = _mm256_add_epi32(_mm256_set1_epi32((int)site), next);
+        __m512i eighths = _mm512_srl_epi64(address, _mm_cvtsi32_si128((int)(shift - DECODE_PARTS_SHIFT)));
+        __m256i parts = _mm256_slli_epi32(_mm512_cvtepi64_epi32(eighths), DECODE_PART_SHIFT);
+        _mm256_storeu_si256((__m256i *)(void *)out.touches, _mm256_or_si256(sites, parts));
+        out.touches += g->n;
     }
     return out;
 }
@@ -162,7 +164,7 @@ AVX512_INLINE uint64_t decode_all_groups(struct decoder *d, const uint64_t *word
     const __m512i fs = _mm512_set1_epi64((long long)fs_base);
     const struct group *first = d->first;
     unsigned shift = d->line_shift;
-    struct target out = {d->batch + d->used, with_sites ? d->batch_sites + d->used : NULL, d->noted};
+    struct target out = {d->batch + d->used, with_sites ? d->batch_touches + d->used : NULL, d->noted};
     uint64_t *const full = d->batch + BATCH_LINES;
     uint64_t records = 0, instructions = 0, loads = 0, references = 0;
 

@@ -59,7 +59,7 @@ static void take_words(struct decoder *d, const uint64_t *words, uint64_t end, s
 {
     const uint64_t *sums = d->sums;
     uint64_t *const batch = d->batch + d->used, *out = batch;
-    uint32_t *blocks = d->batch_sites; /* of the addresses; there are no sites */
+    uint32_t *blocks = d->batch_touches; /* of the addresses; there are no sites */
     uint64_t at = o->at, sum = 0, last = o->last;
     for (; at < end; at++) {
         uint64_t w = __atomic_load_n(&words[at], __ATOMIC_RELAXED), is_header = w >> 63;
@@ -83,7 +83,7 @@ static void take_words(struct decoder *d, const uint64_t *words, uint64_t end, s
     o->sample += addresses;
     o->last = last;
     o->at = at;
-    take_addresses(d, batch, d->batch_sites, addresses, o);
+    take_addresses(d, batch, d->batch_touches, addresses, o);
     d->used += addresses;
 }
 

@@ -77,13 +77,13 @@ struct decoder {
     /* Blocks with this id or a higher one were never seen, and their table entries never written. Atomic: of
      * blocks that were seen, another thread may ask (decoder_site_code) while buffers are decoded. */
     uint32_t ids;
-    struct group *first;               /* by id: the block's first group; NULL if the CPU lacks AVX-512 */
-    const struct filter *filter;       /* NULL: none */
-    uint64_t *sums;                    /* with a filter, by id (decode-filtered.c) */
-    uint64_t groups;                   /* with a filter: seen so far */
-    int all_lines;                     /* with a filter: the batch has lines that do not pass */
-    uint64_t *own_batch, *batch;       /* its own memory, and where lines are written */
-    uint32_t *own_sites, *batch_sites; /* of each line, if sites are counted; likewise */
+    struct group *first;                   /* by id: the block's first group; NULL if the CPU lacks AVX-512 */
+    const struct filter *filter;           /* NULL: none */
+    uint64_t *sums;                        /* with a filter, by id (decode-filtered.c) */
+    uint64_t groups;                       /* with a filter: seen so far */
+    int all_lines;                         /* with a filter: the batch has lines that do not pass */
+    uint64_t *own_batch, *batch;           /* its own memory, and where lines are written */
+    uint32_t *own_touches, *batch_touches; /* decoder_touches of each line, if sites are counted; likewise */
     size_t used;
     struct decode_turn *turns; /* of the batch; NULL: not noted */
     size_t nturns;
@@ -98,6 +98,12 @@ struct decoder {
     void *ctx;
     struct decode_counts *counts;
 };
+
+/* The part of its line in which an address is, at its place in decoder_touches. */
+static inline uint32_t part_bits(uint64_t address, unsigned line_shift)
+{
+    return (uint32_t)(address >> (line_shift - DECODE_PARTS_SHIFT)) << DECODE_PART_SHIFT;
+}
 
 /* Whether a reference is two: read, then written. */
 static inline int is_twice(const struct wire_ref *r)

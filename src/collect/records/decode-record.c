@@ -36,10 +36,12 @@ int decode_flush(struct decoder *d)
     return status;
 }
 
-/* Writes one line of d->site; the caller has checked the space. */
-static inline void put_line(struct decoder *d, uint64_t line)
+/* Writes one line that a reference of d->site from that address on touches; the caller has checked the space.
+ */
+static inline void put_line(struct decoder *d, uint64_t line, uint64_t address)
 {
-    d->batch_sites[d->used] = d->site;
+    uint32_t part = line == address >> d->line_shift ? part_bits(address, d->line_shift) : 0;
+    d->batch_touches[d->used] = d->site | part;
     d->batch[d->used++] = line;
 }
 
@@ -48,7 +50,7 @@ static inline void put_span(struct decoder *d, uint64_t address, uint64_t bytes)
 {
     address &= ADDRESS_MASK;
     for (uint64_t line = address >> d->line_shift; line <= (address + bytes - 1) >> d->line_shift; line++)
-        put_line(d, line);
+        put_line(d, line, address);
 }
 
 static void count_rw(struct decode_counts *c, unsigned rw)
@@ -68,7 +70,7 @@ static void put_masked(struct decoder *d, uint64_t address, uint64_t mask, unsig
         if (line < next)
             line = next;
         for (; line <= (start + elem_bytes - 1) >> d->line_shift; line++)
-            put_line(d, line);
+            put_line(d, line, start);
         next = line;
     }
 }
@@ -92,7 +94,7 @@ static void put_element(struct decoder *d, struct string_operand *o, uint64_t by
     uint64_t address = o->address & ADDRESS_MASK;
     for (uint64_t line = address >> d->line_shift; line <= (address + bytes - 1) >> d->line_shift; line++)
         if (line != o->last)
-            put_line(d, o->last = line);
+            put_line(d, o->last = line, address);
 }
 
 /* Writes the lines of so many elements, except those touched last. Returns how many elements were decoded. */

@@ -20,13 +20,13 @@ struct decoder *decoder_new(unsigned line_bytes, const struct decode_source *sou
     if (d != NULL) {
         d->blocks = pages_sparse_new(BLOCKS_BYTES);
         d->own_batch = malloc(BATCH_ROOM * sizeof(*d->own_batch));
-        d->own_sites = malloc(BATCH_ROOM * sizeof(*d->own_sites));
+        d->own_touches = malloc(BATCH_ROOM * sizeof(*d->own_touches));
         decoder_write_to(d, NULL, NULL);
     }
     int groups = decode_has_avx512();
     if (d != NULL && groups)
         d->first = pages_sparse_new(FIRST_BYTES);
-    if (d == NULL || d->blocks == NULL || d->own_batch == NULL || d->own_sites == NULL ||
+    if (d == NULL || d->blocks == NULL || d->own_batch == NULL || d->own_touches == NULL ||
         (groups && d->first == NULL)) {
         decoder_free(d);
         error_set(err, -ENOMEM, "out of memory for the decoder of a process");
@@ -52,7 +52,7 @@ void decoder_free(struct decoder *d)
     pages_sparse_free(d->first, FIRST_BYTES);
     pages_sparse_free(d->sums, SUMS_BYTES);
     free(d->own_batch);
-    free(d->own_sites);
+    free(d->own_touches);
     free(d->turns);
     free(d->repeats);
     free(d);
@@ -81,10 +81,10 @@ const struct stackdist_repeat *decoder_repeats(const struct decoder *d, size_t *
     return d->repeats;
 }
 
-void decoder_write_to(struct decoder *d, uint64_t *lines, uint32_t *sites)
+void decoder_write_to(struct decoder *d, uint64_t *lines, uint32_t *touches)
 {
     d->batch = lines != NULL ? lines : d->own_batch;
-    d->batch_sites = sites != NULL ? sites : d->own_sites;
+    d->batch_touches = touches != NULL ? touches : d->own_touches;
 }
 
 void decoder_note_sites(struct decoder *d, struct decode_sites *sites)
@@ -92,9 +92,9 @@ void decoder_note_sites(struct decoder *d, struct decode_sites *sites)
     d->sites = sites;
 }
 
-const uint32_t *decoder_line_sites(const struct decoder *d)
+const uint32_t *decoder_touches(const struct decoder *d)
 {
-    return d->batch_sites;
+    return d->batch_touches;
 }
 
 int decoder_note_turns(struct decoder *d)

@@ -46,25 +46,26 @@ static inline void put_plain_sites(struct decoder *d, const struct block *b, con
 {
     unsigned shift = d->line_shift;
     uint64_t *out = d->batch + d->used;
-    uint32_t *sites = d->batch_sites + d->used;
+    uint32_t *touches = d->batch_touches + d->used;
     uint32_t site = DECODE_SITE(b->header & WIRE_ID_MASK, 0);
     for (const struct plain_ref *p = b->plain, *end = p + b->nrefs; p < end; p++) {
         uint64_t address = (p->disp + record[p->slot] + base[p->fs]) & ADDRESS_MASK;
         uint64_t line = address >> shift, last = (address + p->last) >> shift;
+        uint32_t part = part_bits(address, shift);
         unsigned times = 1u + p->twice;
         out[0] = out[1] = line;
-        sites[0] = site;
-        sites[1] = site + 1; /* counts only if it is read and written */
+        touches[0] = site | part;
+        touches[1] = (site + 1) | part; /* counts only if it is read and written */
         if (__builtin_expect(line == last, 1)) {
             out += times;
-            sites += times;
+            touches += times;
             site += times;
             continue;
         }
         for (; times > 0; times--, site++) {
             for (uint64_t at = line; at <= last; at++) {
                 *out++ = at;
-                *sites++ = site;
+                *touches++ = site | (at == line ? part : 0);
             }
             d->noted->more(d->noted->ctx, site, last - line);
         }

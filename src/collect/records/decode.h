@@ -50,6 +50,23 @@ typedef int decode_sink(void *ctx, const uint64_t *lines, size_t n);
  */
 #define DECODE_SITE_BITS 8u
 #define DECODE_SITE(block, reference) ((uint32_t)(block) << DECODE_SITE_BITS | (uint32_t)(reference))
+/*
+ * What is recorded of a line's touch: its site, and above that the part of the line where the reference
+ * begins (0 if that is in the line before), an eighth. So blocks of the heap that share a line are told
+ * apart.
+ */
+#define DECODE_PART_SHIFT 29u
+#define DECODE_PARTS_SHIFT 3u /* 2^3 parts */
+_Static_assert(DECODE_SITE(WIRE_MAX_BLOCKS, 0) <= 1u << DECODE_PART_SHIFT,
+               "room for the part above each site");
+static inline uint32_t decode_touch_site(uint32_t touch)
+{
+    return touch & ((1u << DECODE_PART_SHIFT) - 1);
+}
+static inline unsigned decode_touch_part(uint32_t touch)
+{
+    return touch >> DECODE_PART_SHIFT;
+}
 struct decode_sites {
     /* By block, WIRE_MAX_BLOCKS of them, initially 0: how often each of its sites made one touch. */
     uint32_t *executions;
@@ -83,14 +100,15 @@ int decoder_filter(struct decoder *d, const struct filter *filter);
 const struct stackdist_repeat *decoder_repeats(const struct decoder *d, size_t *n);
 
 /*
- * From now on lines and their sites are written there, to DECODE_BATCH_ROOM elements each, the caller's;
- * NULL: to the decoder's own memory again. In the sink: the lines after those of this call.
+ * From now on lines and what is recorded of their touches are written there, to DECODE_BATCH_ROOM elements
+ * each, the caller's; NULL: to the decoder's own memory again. In the sink: the lines after those of this
+ * call.
  */
-void decoder_write_to(struct decoder *d, uint64_t *lines, uint32_t *sites);
+void decoder_write_to(struct decoder *d, uint64_t *lines, uint32_t *touches);
 /* From now on sites are counted too, while there is a sink. Not owned; NULL: no longer. */
 void decoder_note_sites(struct decoder *d, struct decode_sites *sites);
-/* To be called in the sink, if sites are counted: the site of each line. */
-const uint32_t *decoder_line_sites(const struct decoder *d);
+/* To be called in the sink, if sites are counted: of each line, the site and part (decode_touch_site). */
+const uint32_t *decoder_touches(const struct decoder *d);
 /* Of a site that was seen: the address of its instruction, and its module (wire_block.module). Nonzero if
  * there is no such site. */
 int decoder_site_code(const struct decoder *d, uint32_t site, uint64_t *pc, uint32_t *module);

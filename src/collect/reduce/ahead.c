@@ -101,7 +101,7 @@ static int keep(void *ctx, const uint64_t *lines, size_t n)
     struct ahead_batch *batch = &job->batches[job->out.nbatches++];
     *batch = (struct ahead_batch){
         .touches = {.lines = lines, .n = n, .nrepeats = nrepeats, .repeats = job->repeats + job->nrepeats},
-        .sites = decoder_line_sites(job->source.decoder),
+        .sites = decoder_touches(job->source.decoder),
         .turns = job->turns + job->nturns,
         .nturns = nturns};
     if (nrepeats > 0)

@@ -24,7 +24,7 @@
 
 struct ahead;
 
-/* Touches as the decoder handed them to its sink, with the sites of the lines, calls and returns. */
+/* Touches as the decoder handed them to its sink, with their sites (decoder_touches), calls and returns. */
 struct ahead_batch {
     struct process_touches touches;
     const uint32_t *sites;

@@ -25,6 +25,7 @@ struct burst_summary {
     struct hist *scratch;       /* for burst_store */
     const struct stackdist_survivor *survivors; /* its lines, once each, at their last touch */
     size_t lines;
+    const uint32_t *touched; /* of each touch, its site and part (decoder_touches); NULL: not known */
 };
 
 /* NULL when memory is short (err says so). */

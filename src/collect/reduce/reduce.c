@@ -38,7 +38,9 @@ struct reducer {
     struct ahead *ahead;                  /* full mode: NULL until it is needed, or if it cannot be had */
     int in_turn;                          /* buffers are not decoded ahead */
     struct windows *windows;              /* NULL: none */
-    struct shape_piece *shape_piece;      /* work space; NULL: nothing is recorded that needs it */
+    uint32_t *touched;                    /* decoder_touches of a burst's touches */
+    size_t ntouched, touched_capacity;
+    struct shape_piece *shape_piece; /* work space; NULL: nothing is recorded that needs it */
     struct reduce_totals totals;
 };
 
@@ -105,6 +107,7 @@ void reducer_free(struct reducer *r)
     ahead_free(r->ahead);
     free(r->sample);
     burst_free(r->burst);
+    free(r->touched);
     sites_free(r->sites);
     code_use_free(r->use);
     code_free(r->code);
@@ -242,12 +245,22 @@ static int take_sites(struct sink *s, const struct ahead_batch *batch)
     return status;
 }
 
+/* The touches of a burst, for burst_summary.touched. 0 or -ENOMEM. */
+static int keep_touched(struct reducer *r, const uint32_t *touched, size_t n)
+{
+    if (ARRAY_GROW_BY(r->touched, r->ntouched, n, r->touched_capacity) < 0)
+        return -ENOMEM;
+    memcpy(r->touched + r->ntouched, touched, n * sizeof(*touched));
+    r->ntouched += n;
+    return 0;
+}
+
 static int take_lines(void *ctx, const uint64_t *lines, size_t n)
 {
     struct sink *s = ctx;
     struct reducer *r = s->reducer;
     struct stackdist_far *far = NULL;
-    struct ahead_batch batch = {.touches = {.lines = lines, .n = n}, .sites = decoder_line_sites(s->decoder)};
+    struct ahead_batch batch = {.touches = {.lines = lines, .n = n}, .sites = decoder_touches(s->decoder)};
     int status;
     if (s->sites != NULL && (far = sites_far(s->sites, n)) == NULL)
         return -ENOMEM;
@@ -264,6 +277,8 @@ static int take_lines(void *ctx, const uint64_t *lines, size_t n)
         batch.far = *far;
         batch.turns = s->paths != NULL ? decoder_turns(s->decoder, &batch.nturns) : NULL;
         status = take_sites(s, &batch);
+        if (s->stack == NULL && status == 0)
+            status = keep_touched(r, batch.sites, n);
     }
     if (s->stack != NULL)
         return status;
@@ -506,6 +521,7 @@ int reduce_buffer(struct reducer *r, struct reduce_process *process, const struc
         status = burst_begin(r->burst, r->totals.bursts % COLLECT_SETS_EVERY == 0, err);
     if (status < 0)
         return status;
+    r->ntouched = 0;
     if (in_burst && r->totals.bursts % r->sites_every == 0) {
         sink.sites = r->sites;
         sites_forget(r->sites); /* of a burst without references */
@@ -530,6 +546,8 @@ int reduce_buffer(struct reducer *r, struct reduce_process *process, const struc
         status = sharing_buffer(process->sharing, desc, words, n, counts.references, process->objects);
     if (in_burst && status >= 0)
         status = burst_end(r->burst, &reduced->summary);
+    if (in_burst && status >= 0 && r->ntouched == reduced->summary.touches)
+        reduced->summary.touched = r->touched;
     struct shape_buffer looked_at = {.desc = desc,
                                      .words = words,
                                      .n = n,
@@ -581,7 +599,8 @@ int reduce_tail_touch(struct reducer *r, struct reduce_process *process, uint64_
                       const struct sites_tail_touch *touch, struct error *err)
 {
     struct sites_tail_touch of_object = *touch;
-    of_object.object = process->objects != NULL ? objects_find(process->objects, line, touch->site) : 0;
+    of_object.object =
+        process->objects != NULL ? objects_find(process->objects, line, touch->part, touch->site) : 0;
     return sites_take_tail(r->sites, &of_object) == 0
                ? 0
                : error_set(err, -ENOMEM, "out of memory for the sites of a process");
@@ -659,10 +678,17 @@ void reduce_describe(const struct reducer *r, struct symbols_code *code)
         code_use_describe(r->use, code);
 }
 
-uint32_t reduce_object_of(void *process, uint64_t line)
+uint32_t reduce_object_of(void *ctx, const struct stackdist_survivor *survivor)
 {
-    struct reduce_process *of = process;
-    return of->objects != NULL ? objects_find(of->objects, line, OBJECTS_NO_SITE) : 0;
+    const struct reduce_survivors *of = ctx;
+    struct objects *objects = of->process->objects;
+    const struct burst_summary *summary = of->summary;
+    if (objects == NULL)
+        return 0;
+    if (summary->touched == NULL || survivor->age >= summary->touches)
+        return objects_find(objects, survivor->line, OBJECTS_WHOLE_LINE, OBJECTS_NO_SITE);
+    uint32_t touch = summary->touched[summary->touches - 1 - survivor->age];
+    return objects_find(objects, survivor->line, decode_touch_part(touch), decode_touch_site(touch));
 }
 
 struct object_table *reduce_objects(const struct reducer *r)

@@ -144,8 +144,14 @@ int reduce_process_objects(struct reducer *r, struct reduce_process *process, st
  * buffer. modules, nmodules: as for reduce_process_init. 0, or -ENOMEM. */
 int reduce_process_paths(struct reducer *r, struct reduce_process *process, const struct wire_module *modules,
                          const uint32_t *nmodules, uint32_t pid, struct error *err);
-/* Number of a line's data object in the table of all; 0: not looked for. process: a struct reduce_process. */
-uint32_t reduce_object_of(void *process, uint64_t line);
+/* A burst of a process. */
+struct reduce_survivors {
+    struct reduce_process *process;
+    const struct burst_summary *summary;
+};
+/* Number in the table of all data objects of the one that a survivor's last touch was to; 0: not looked for.
+ * ctx: a struct reduce_survivors. */
+uint32_t reduce_object_of(void *ctx, const struct stackdist_survivor *survivor);
 /* Stores windows, phases, and the run's histograms (full mode). 0, or negative with err. */
 int reduce_store(struct reducer *r, struct profile *p, struct error *err);
 /* The next reduce_store is the last one. */

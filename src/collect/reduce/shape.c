@@ -80,6 +80,7 @@ struct place {
 /* A touch of the piece. */
 struct conflict {
     uint64_t line;
+    uint32_t from; /* the first byte of the touch in it */
     uint32_t place;
 };
 
@@ -223,7 +224,7 @@ static int use_line(struct shape_piece *p, uint64_t line, uint64_t from, uint64_
     struct slot *slot = &p->slots[at];
     if (!hit && slot->piece == p->number &&
         (p->nstays <= SYMBOLS_USE_LINES || p->ntouches - p->stays[slot->stay].touch <= SYMBOLS_USE_LINES))
-        p->found[p->nfound++] = (struct conflict){line, place};
+        p->found[p->nfound++] = (struct conflict){line, (uint32_t)from, place};
     int begins = slot->piece != p->number || p->nstays - p->stays[slot->stay].last > SYMBOLS_USE_LINES;
     if (begins) {
         *slot = (struct slot){p->number, p->nstays};
@@ -339,9 +340,11 @@ static void count_conflict(struct shape *s, uint64_t pc, uint32_t object, double
     s->conflicts[slots[at] - 1].references += weight;
 }
 
-static uint32_t object_of(struct objects *objects, uint64_t line, uint64_t pc)
+static uint32_t object_of(const struct shape *s, struct objects *objects, uint64_t line, uint64_t from,
+                          uint64_t pc)
 {
-    return objects != NULL ? objects_find(objects, line, slot_of_number(pc, 1u << 24)) : 0;
+    uint32_t site = slot_of_number(pc, 1u << 24);
+    return objects != NULL ? objects_find(objects, line, objects_part(from, s->line_shift), site) : 0;
 }
 
 /* Counts the stays of a piece, which represents so many. is_first: from the process' beginning on; is_last:
@@ -360,7 +363,7 @@ static void count_stays(struct shape *s, int is_first, int is_last, double repre
     for (uint32_t i = first; i < p->nstays; i++) {
         const struct stay *l = &p->stays[i];
         uint64_t pc = s->places[l->place].all.stride.pc, offset;
-        uint32_t object = object_of(objects, l->line, pc);
+        uint32_t object = object_of(s, objects, l->line, l->from, pc);
         struct shape_lines *u = find_use(s, pc, object);
         if (u == NULL)
             continue;
@@ -376,7 +379,7 @@ static void count_conflicts(struct shape *s, double weight, struct objects *obje
     const struct shape_piece *p = s->piece;
     for (uint32_t i = 0; i < p->nfound; i++) {
         uint64_t pc = s->places[p->found[i].place].all.stride.pc;
-        count_conflict(s, pc, object_of(objects, p->found[i].line, pc), weight);
+        count_conflict(s, pc, object_of(s, objects, p->found[i].line, p->found[i].from, pc), weight);
     }
     s->references += weight * p->nreferences;
 }

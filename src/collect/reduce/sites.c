@@ -27,6 +27,8 @@
 /* Counts that are added together, so that the misses of the table's entries overlap. */
 #define PENDING 32u
 
+_Static_assert(OBJECTS_PARTS_SHIFT == DECODE_PARTS_SHIFT, "the decoder's parts of lines");
+
 struct entry {
     uint64_t count;
     uint32_t site;
@@ -258,8 +260,8 @@ static int sample_some(struct sites *s, const struct process_touches *t, const u
         for (size_t i = 0; i < found; i++)
             objects_fetch(objects, t->lines[at[i]]);
         for (size_t i = 0; i < found; i++) {
-            uint32_t site = line_sites[at[i]];
-            status |= add_soon(s, site, SITE_COUNT_OBJECT, objects_find(objects, t->lines[at[i]], site),
+            uint32_t site = decode_touch_site(line_sites[at[i]]), part = decode_touch_part(line_sites[at[i]]);
+            status |= add_soon(s, site, SITE_COUNT_OBJECT, objects_find(objects, t->lines[at[i]], part, site),
                                COLLECT_OBJECT_EVERY);
         }
     }
@@ -316,8 +318,9 @@ int sites_take(struct sites *s, const struct process_touches *touches, const uin
             represented = s->near_every;
         }
         uint64_t line = touches->lines[far->at[i]];
-        struct epochs_touch touch = {.site = line_sites[far->at[i]]};
-        touch.object = objects != NULL ? objects_find(objects, line, touch.site) : 0;
+        uint32_t part = decode_touch_part(line_sites[far->at[i]]);
+        struct epochs_touch touch = {.site = decode_touch_site(line_sites[far->at[i]])};
+        touch.object = objects != NULL ? objects_find(objects, line, part, touch.site) : 0;
         uint32_t what =
             first ? SITE_COUNT_FIRST + octaves_bin(s->lines) : SITE_COUNT_STACK + octaves_bin(far->stack[i]);
         s->lines += (unsigned)first;

@@ -26,7 +26,7 @@ void sites_free(struct sites *s); /* NULL is allowed */
 struct decode_sites *sites_noted(struct sites *s);
 /* For stackdist_touch_many; with space for n lines in one call. NULL when memory is short. */
 struct stackdist_far *sites_far(struct sites *s, size_t n);
-/* Counts the touches listed in far; line_sites: of the lines. objects NULL: data objects
+/* Counts the touches listed in far; line_sites: of the lines (decoder_touches). objects NULL: data objects
  * are not identified. paths NULL: nor is how their code was called; else call_paths_batch was called. 0, or
  * -ENOMEM. */
 int sites_take(struct sites *s, const struct process_touches *touches, const uint32_t *line_sites,
@@ -36,6 +36,7 @@ int sites_take(struct sites *s, const struct process_touches *touches, const uin
  * or -ENOMEM. */
 struct sites_tail_touch {
     uint32_t site, object;
+    unsigned part; /* of the line (decode_touch_part) */
     uint64_t entry, distance, represented;
     int in_burst;
 };

@@ -94,19 +94,20 @@ static void found(struct burst_tail *t, uint64_t line, size_t i)
         return;
     place->touched = 1;
     place->touch = (struct tail_touch){.before = t->touches + i};
-    if (decoder_site_code(t->decoder, decoder_line_sites(t->decoder)[i], &place->touch.pc, &module) != 0)
+    uint32_t site = decode_touch_site(decoder_touches(t->decoder)[i]);
+    if (decoder_site_code(t->decoder, site, &place->touch.pc, &module) != 0)
         place->touch.pc = 0;
 }
 
 static int take_lines(void *ctx, const uint64_t *lines, size_t n)
 {
     struct burst_tail *t = ctx;
-    const uint32_t *sites = decoder_line_sites(t->decoder);
+    const uint32_t *touched = decoder_touches(t->decoder);
     for (size_t i = 0; i < n; i++) {
         unsigned h = hash(lines[i]);
         if (__builtin_expect(t->filter[h / 64] >> h % 64 & 1, 0))
             found(t, lines[i], i);
-        distinct_touch(t->distinct, lines[i], t->touches + i, sites[i]);
+        distinct_touch(t->distinct, lines[i], t->touches + i, touched[i]);
     }
     t->touches += n;
     return t->touches > t->most ? -ECANCELED : 0;

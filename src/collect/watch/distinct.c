@@ -64,7 +64,7 @@ static void thin(struct distinct *d)
         d->line[to] = d->line[i];
         d->age[to] = d->age[i];
         d->first[to] = d->first[i];
-        d->site[to] = d->site[i];
+        d->touch[to] = d->touch[i];
         d->slot[find(d, d->line[to], hash)] = (uint16_t)(to + 1);
     }
 }
@@ -96,13 +96,13 @@ void distinct_survivor(struct distinct *d, uint64_t line, uint64_t age)
         d->age[i] = bounded(age);
 }
 
-void distinct_first_touch(struct distinct *d, uint64_t line, uint64_t at, uint32_t site)
+void distinct_first_touch(struct distinct *d, uint64_t line, uint64_t at, uint32_t touch)
 {
     unsigned i = index_of(d, line);
     if (i >= DISTINCT_MOST || d->first[i] != NEVER)
         return;
     d->first[i] = bounded(at);
-    d->site[i] = site;
+    d->touch[i] = touch;
 }
 
 double distinct_growth(const struct distinct *d, uint64_t age, uint64_t touches)
@@ -192,7 +192,7 @@ unsigned distinct_touched(const struct distinct *d, struct distinct_touched *out
         out[t] = (struct distinct_touched){.line = d->line[i],
                                            .entry = t * *represented,
                                            .distance = (t + others) * *represented,
-                                           .site = d->site[i],
+                                           .touch = d->touch[i],
                                            .in_burst = in_burst};
     }
     return touched;

@@ -26,7 +26,7 @@ struct distinct {
     uint64_t line[DISTINCT_MOST];
     uint32_t age[DISTINCT_MOST];   /* in the burst, or UINT32_MAX */
     uint32_t first[DISTINCT_MOST]; /* first touch in the tail, or UINT32_MAX */
-    uint32_t site[DISTINCT_MOST];  /* that made it */
+    uint32_t touch[DISTINCT_MOST]; /* its site and part (decoder_touches) */
 };
 
 struct distinct *distinct_new(void);     /* NULL when memory is short */
@@ -36,15 +36,15 @@ void distinct_reset(struct distinct *d); /* forgets all lines */
  */
 void distinct_survivor(struct distinct *d, uint64_t line, uint64_t age);
 /* Internal. */
-void distinct_first_touch(struct distinct *d, uint64_t line, uint64_t at, uint32_t site);
-/* The tail's touch number `at`, from 0, by that site (decode.h). */
-static inline void distinct_touch(struct distinct *d, uint64_t line, uint64_t at, uint32_t site)
+void distinct_first_touch(struct distinct *d, uint64_t line, uint64_t at, uint32_t touch);
+/* The tail's touch number `at`, from 0; its site and part, as in decoder_touches. */
+static inline void distinct_touch(struct distinct *d, uint64_t line, uint64_t at, uint32_t touch)
 {
     uint64_t *recent = &d->recent[line % DISTINCT_RECENT];
     if (*recent == line)
         return;
     *recent = line;
-    distinct_first_touch(d, line, at, site);
+    distinct_first_touch(d, line, at, touch);
 }
 /*
  * Lines that the tail's first `touches` touches touched and the burst's last `age` did not: by so much grew
@@ -59,7 +59,7 @@ struct distinct_touched {
     /* in_burst: the line's stack distance. Otherwise, lines that the burst and its tail had touched before.
      */
     uint64_t distance;
-    uint32_t site;
+    uint32_t touch; /* decoder_touches */
     int in_burst;
 };
 /* Lists them in order, or a sample if they are many: out[DISTINCT_LISTED], the caller's. Returns their

@@ -126,7 +126,7 @@ long watches_choose(struct watches *w, const struct watch_burst *burst, const st
             .clock_error = NAN,
             .tail_refs = NAN,
             .tail_lines = NAN,
-            .object = burst->object_of != NULL ? burst->object_of(burst->ctx, survivor.line) : 0,
+            .object = burst->object_of != NULL ? burst->object_of(burst->ctx, &survivor) : 0,
         };
         int status = profile_add_watch(w->profile, &watch, err);
         if (status < 0)

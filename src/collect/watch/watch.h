@@ -48,8 +48,8 @@ struct watch_burst {
     size_t n;
     int unwatched;   /* no lines can be watched after this burst */
     size_t followed; /* survivors to be followed in its tail */
-    /* Number of a line's data object; NULL: they are not looked for. */
-    uint32_t (*object_of)(void *ctx, uint64_t line);
+    /* Number of the data object that a survivor's last touch was to; NULL: they are not looked for. */
+    uint32_t (*object_of)(void *ctx, const struct stackdist_survivor *survivor);
     void *ctx;
 };
 
