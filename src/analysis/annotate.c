@@ -19,37 +19,6 @@
 #define LEAST_SHARE 0.05
 #define MOST_FUNCTIONS 5u
 
-/* Whether a function's name ends there, but for parameters and for arguments of a template: "C<int>::f" does
- * not end after C. */
-static int ends(const char *at)
-{
-    int depth = 0;
-    if (*at != '<')
-        return strchr("( ", *at) != NULL;
-    do
-        depth += (*at == '<') - (*at == '>');
-    while (*at++ != '\0' && depth > 0);
-    return depth > 0 || *at != ':';
-}
-
-/* As a user may give it: "f" is "f(int)", "f<int>", "ns::f" and "long C.f(int)", too, but not a parameter or
- * an argument of another function; and so is a pattern. */
-static int is_function(const char *function, const char *asked)
-{
-    size_t n = strlen(asked);
-    int depth = 0;
-    if (n > 0 && analysis_function_matches(asked, function))
-        return 1;
-    for (const char *at = function; n > 0 && *at != '\0'; at++) {
-        if (depth <= 0 && strncmp(at, asked, n) == 0 && ends(at + n) &&
-            (at == function || strchr(" .*~^", at[-1]) != NULL ||
-             (at - function >= 2 && at[-1] == ':' && at[-2] == ':')))
-            return 1;
-        depth += (*at == '<' || *at == '(') - (*at == '>' || *at == ')');
-    }
-    return 0;
-}
-
 /* "a.c" and "src/a.c" are "/x/src/a.c", too. */
 static int is_file(const char *file, const char *asked)
 {
@@ -75,7 +44,7 @@ static const struct profile_frame *find_frame(const struct analysis_hotspots *h,
         return NULL;
     for (; frame; frame = analysis_caller(h, frame))
         if (target->exact      ? strcmp(frame->function, target->function) == 0
-            : target->function ? is_function(frame->function, target->function)
+            : target->function ? analysis_function_matches(target->function, frame->function)
                                : is_file(frame->file, target->file))
             return frame;
     return NULL;

@@ -54,6 +54,7 @@ struct analysis_curve {
     /* Only references by this function, to this object; NULL: all. The points are then the caller's work
      * (hotspots-sizes.h), and `selected` of the references are of these. */
     const char *function, *object;
+    const char *whole_name; /* of the one function that is meant by `function`; NULL: several are */
     uint64_t selected;
     size_t watches;   /* survivors of those bursts that were chosen to be watched */
     size_t unwatched; /* of these, refused or without an outcome */

@@ -7,6 +7,11 @@
 #include <string.h>
 
 #include "base/base-name.h"
+#include "model/watched.h"
+
+/* Code that no burst has seen may make references so many times as fast as the program does in the mean, so
+ * that it has this multiple of its part of the time. */
+#define FASTEST 4
 
 struct analysis_change analysis_change_of(const struct curve_point *before, const struct curve_point *after)
 {
@@ -87,18 +92,21 @@ static size_t find_same(const struct analysis_hotspot *row, const struct analysi
 }
 
 /* Misses per 1000 references of all, with the outer ends of what the share and the ratio may be; `most`: the
- * upper bound of the ratio. */
+ * upper bound of the ratio. s: NULL: nothing was seen of it. */
 static struct curve_point misses_of(const struct analysis_hotspots *h, double most,
                                     const struct shares_result *s)
 {
     struct curve_point p = {h->size_bytes, 0, 0, 0};
-    if (!s)
-        return p;
     double all = h->total.miss_ratio;
-    p.miss_ratio = 1000 * all * s->misses_share;
+    p.miss_ratio = s ? 1000 * all * s->misses_share : 0;
     p.low = p.high = p.miss_ratio;
     if (h->full)
         return p;
+    if (!s) { /* bursts have missed it, if it is not gone */
+        most = fmin(most, FASTEST * curve_unseen_share(h->bursts));
+        p.high = 1000 * (h->total.enough ? fmin(most, h->total.ratio_high) : most);
+        return p;
+    }
     if (s->enough && h->total.enough) {
         p.low = 1000 * h->total.ratio_low * s->share_low;
         p.high = 1000 * h->total.ratio_high * s->share_high;

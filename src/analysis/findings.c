@@ -65,32 +65,72 @@ static int find_function(const struct analysis_hotspots *h, struct analysis_find
 /* Functions of these libraries are called from everywhere: the calling function of the program says more. */
 static int is_common_library(const struct profile_image *image)
 {
-    static const char *const names[] = {"libc.so", "libm.so", "libstdc++.so", "libgcc_s.so", "ld-linux"};
+    static const char *const names[] = {"libc.so",     "libm.so",  "libstdc++.so", "libc++.so",
+                                        "libgcc_s.so", "ld-linux", "libgomp.so",   "libomp.so"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (image && strncmp(base_name(image->path), names[i], strlen(names[i])) == 0)
             return 1;
     return 0;
 }
 
-/* The caller with most of the function's misses; outside of common libraries, if it is in one. */
-static void find_caller(const struct analysis_hotspots *h, struct analysis_finding *f)
+/* The program's frame that the call is in; NULL: it is not known, or in a common library (of a function that
+ * qsort calls, what has called qsort is wanted), or the function itself, or no function. */
+static const struct profile_frame *caller_of(const struct analysis_hotspots *h,
+                                             const struct analysis_call *call,
+                                             const struct analysis_finding *f)
+{
+    const struct profile_frame *frame =
+        is_common_library(call->image) ? NULL : analysis_own_frame(h, call->frame);
+    return frame && *frame->function && strcmp(frame->function, f->function) != 0 &&
+                   strcmp(frame->function, "_start") != 0
+               ? frame
+               : NULL;
+}
+
+static int is_same_place(const struct profile_frame *a, const struct profile_frame *b)
+{
+    return a && b && a->line == b->line && strcmp(a->function, b->function) == 0 &&
+           strcmp(a->file, b->file) == 0;
+}
+
+/* Goes through the innermost callers of all call paths. Returns the one that a majority vote is for, and in
+ * *share what `of` has. */
+static const struct profile_frame *vote(const struct analysis_hotspots *h, const struct analysis_finding *f,
+                                        const struct profile_frame *of, double *share)
 {
     const struct analysis_hotspot *row = &h->rows[0];
+    const struct profile_frame *most = NULL;
+    double lead = 0;
+    *share = 0;
     for (size_t i = row->call; i < row->call + row->ncalls; i++) {
         const struct analysis_call *call = &h->calls[i];
-        if (call->depth != i - row->call || call->share < MOST_OF_IT)
-            return; /* the other callers of a function have less than the first one */
-        if (is_common_library(call->image) && is_common_library(row->image))
+        const struct profile_frame *frame = caller_of(h, call, f);
+        if (!frame)
             continue;
-        const struct profile_frame *frame = analysis_own_frame(h, call->frame);
-        if (!frame || !*frame->function)
-            return;
-        copy(f->caller, sizeof f->caller, frame->function);
-        copy(f->caller_file, sizeof f->caller_file, frame->file);
-        f->caller_line = frame->line;
-        f->caller_share = call->share;
-        return;
+        lead += (is_same_place(frame, most) ? 1 : -1) * call->share;
+        if (lead < 0) {
+            lead = -lead;
+            most = frame;
+        }
+        *share += is_same_place(frame, of) ? call->share : 0;
+        while (i + 1 < row->call + row->ncalls && h->calls[i + 1].depth > call->depth)
+            i++; /* its callers */
     }
+    return most;
+}
+
+/* The caller with most of the function's misses. */
+static void find_caller(const struct analysis_hotspots *h, struct analysis_finding *f)
+{
+    double share;
+    const struct profile_frame *frame = vote(h, f, NULL, &share);
+    vote(h, f, frame, &share);
+    if (!frame || share < MOST_OF_IT)
+        return;
+    copy(f->caller, sizeof f->caller, frame->function);
+    copy(f->caller_file, sizeof f->caller_file, frame->file);
+    f->caller_line = frame->line;
+    f->caller_share = fmin(1, share);
 }
 
 /* The function's row with most of its misses, if that is most of them all; NULL: there is none. */
@@ -135,20 +175,25 @@ static void find_line(const struct analysis_hotspots *h, struct analysis_finding
         return;
     copy(f->file, sizeof f->file, line->file);
     f->line = line->line;
+    f->line_share = fmin(1, share / f->share);
 }
 
 static void find_object(const struct analysis_hotspots *h, struct analysis_finding *f)
 {
     const struct analysis_hotspot *row = find_main_row(h, f);
-    if (row)
-        analysis_object_text(row->object, f->object, sizeof f->object);
+    if (!row)
+        return;
+    analysis_object_text(row->object, f->object, sizeof f->object);
+    f->object_share = fmin(1, row->shares.misses_share / f->share);
 }
 
 static void find_field(const struct analysis_hotspots *h, struct analysis_finding *f)
 {
     const struct analysis_hotspot *row = find_main_row(h, f);
-    if (row && row->object && row->field && *row->field->name)
-        copy(f->field, sizeof f->field, row->field->name);
+    if (!row || !row->object || !row->field || !*row->field->name)
+        return;
+    copy(f->field, sizeof f->field, row->field->name);
+    f->field_share = fmin(1, row->shares.misses_share / f->share);
 }
 
 static double misses_of(const struct analysis_hotspots *h, const struct analysis_finding *f)
@@ -160,9 +205,10 @@ static double misses_of(const struct analysis_hotspots *h, const struct analysis
 }
 
 /* Larger caches in which the function hardly misses, or as much as before. */
-static void find_gone(struct profile *p, const char *name, double misses, struct analysis_finding *f)
+static void find_gone(struct profile *p, const char *name, const char *wrappers, double misses,
+                      struct analysis_finding *f)
 {
-    struct analysis_hotspots_question question = {.by = ANALYSIS_BY_FUNCTION};
+    struct analysis_hotspots_question question = {.by = ANALYSIS_BY_FUNCTION, .wrappers = wrappers};
     for (double size = f->size_bytes * NEXT_SIZE; size <= LARGEST_SIZE && f->gone_bytes == 0;
          size *= NEXT_SIZE) {
         struct analysis_hotspots h;
@@ -241,11 +287,12 @@ static enum analysis_remedy remedy_of(const struct analysis_finding *f)
 
 /* Nonzero: there is one. A failure counts as none, since the rest of the report says what is wrong with the
  * profile. */
-static int find(struct profile *p, const char *name, unsigned level, struct analysis_finding *f)
+static int find(struct profile *p, const char *name, const char *wrappers, unsigned level,
+                struct analysis_finding *f)
 {
     double size_bytes = sizes[level - 1];
     struct analysis_hotspots_question question = {
-        .size_bytes = size_bytes, .by = ANALYSIS_BY_FUNCTION, .causes = 1, .calls = 1};
+        .size_bytes = size_bytes, .by = ANALYSIS_BY_FUNCTION, .wrappers = wrappers, .causes = 1, .calls = 1};
     struct analysis_hotspots h;
     struct error ignored;
     *f = (struct analysis_finding){.size_bytes = size_bytes, .level = level, .cold = NAN};
@@ -280,16 +327,17 @@ static int find(struct profile *p, const char *name, unsigned level, struct anal
         find_field(&h, f);
         analysis_hotspots_clear(&h);
     }
-    find_gone(p, name, misses, f);
+    find_gone(p, name, wrappers, misses, f);
     f->remedy = remedy_of(f);
     return 1;
 }
 
-void analysis_findings(struct profile *p, const char *name, struct analysis_findings *findings)
+void analysis_findings(struct profile *p, const char *name, const char *wrappers,
+                       struct analysis_findings *findings)
 {
     findings->nmisses = 0;
     for (unsigned level = 1; level <= FINDINGS_MOST; level++)
-        findings->nmisses += (size_t)find(p, name, level, &findings->misses[findings->nmisses]);
-    findings->nshared = analysis_shared(p, name, findings->shared);
-    findings->nconflicts = analysis_conflicts(p, name, findings->conflicts);
+        findings->nmisses += (size_t)find(p, name, wrappers, level, &findings->misses[findings->nmisses]);
+    findings->nshared = analysis_shared(p, name, wrappers, findings->shared);
+    findings->nconflicts = analysis_conflicts(p, name, wrappers, findings->conflicts);
 }

@@ -12,6 +12,7 @@
 #include "profile/profile.h"
 
 #define FINDINGS_MOST 2u
+#define FINDINGS_NAME PLACES_NAME
 
 /* What would help. */
 enum analysis_remedy {
@@ -29,17 +30,21 @@ struct analysis_finding {
     unsigned level;          /* of the caches that are often about as large: 1 or 2 */
     double share, low, high; /* of all misses, with 95% interval */
     double miss_ratio;       /* of the program */
-    char function[512], module[512];
+    char function[FINDINGS_NAME], module[512];
     char source[512]; /* the function's file, if the module has others of that name; else "" */
     char file[512];   /* the user's (analysis_own_frame); "": not known, or the misses are in many lines */
     uint32_t line;
+    double line_share; /* part of these misses that the line has */
     /* The function with the call by which most of these misses were reached; "": not known, or there are
      * several. caller_share: the part of them. */
-    char caller[512], caller_file[512];
+    char caller[FINDINGS_NAME], caller_file[512];
     uint32_t caller_line;
     double caller_share;
-    char object[512];  /* name of the data that most of these misses are of; "": not known, or several */
-    char field[512];   /* of its structures, such as "[].hot"; "": not known, none, or several */
+    char object[FINDINGS_NAME]; /* name of the data that most of these misses are of; "": not known, or
+                                   several */
+    double object_share;        /* part of these misses that are of it */
+    char field[512];            /* of its structures, such as "[].hot"; "": not known, none, or several */
+    double field_share;         /* likewise */
     double cold;       /* part of these misses on lines that were never touched before; NaN: not known */
     double gone_bytes; /* a larger cache, in which less than a tenth of these misses are left; 0: none is
                           known */
@@ -57,6 +62,8 @@ struct analysis_findings {
     struct analysis_place shared[PLACES_MOST], conflicts[PLACES_MOST];
     size_t nshared, nconflicts;
 };
-void analysis_findings(struct profile *p, const char *name, struct analysis_findings *findings);
+/* wrappers: as in struct analysis_hotspots_question. */
+void analysis_findings(struct profile *p, const char *name, const char *wrappers,
+                       struct analysis_findings *findings);
 
 #endif

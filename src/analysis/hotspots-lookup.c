@@ -44,16 +44,59 @@ void analysis_object_text(const struct profile_object *object, char *text, size_
                  object->kind == PROFILE_OBJECT_FILE ? base_name(object->name) : object->name);
 }
 
-int analysis_function_matches(const char *pattern, const char *function)
+static int is_pattern_of(const char *pattern, const char *name)
 {
-    if (strcmp(pattern, function) == 0 || fnmatch(pattern, function, 0) == 0)
+    return strcmp(pattern, name) == 0 || fnmatch(pattern, name, 0) == 0;
+}
+
+/* Likewise of the name without its parameters. */
+static int is_pattern_of_function(const char *pattern, const char *function)
+{
+    if (is_pattern_of(pattern, function))
         return 1;
     for (const char *at = strchr(function, '('); at; at = strchr(at + 1, '(')) {
         char *before = strndup(function, (size_t)(at - function));
-        int found = before && *before && (strcmp(pattern, before) == 0 || fnmatch(pattern, before, 0) == 0);
+        int found = before && *before && is_pattern_of(pattern, before);
         free(before);
         if (found)
             return 1;
+    }
+    return 0;
+}
+
+/* Whether a function's name ends there, but for parameters and for arguments of a template: "C<int>::f" does
+ * not end after C. */
+static int ends(const char *at)
+{
+    int depth = 0;
+    if (*at != '<')
+        return strchr("( ", *at) != NULL;
+    do
+        depth += (*at == '<') - (*at == '>');
+    while (*at++ != '\0' && depth > 0);
+    return depth > 0 || *at != ':';
+}
+
+static int begins(const char *function, const char *at)
+{
+    return at == function || strchr(" .*~^", at[-1]) != NULL ||
+           (at - function >= 2 && at[-1] == ':' && at[-2] == ':');
+}
+
+int analysis_function_matches(const char *asked, const char *function)
+{
+    size_t n = strlen(asked);
+    int depth = 0, is_pattern = strpbrk(asked, "*?[") != NULL;
+    if (n == 0)
+        return 0;
+    if (is_pattern_of_function(asked, function))
+        return 1;
+    for (const char *at = function; *at != '\0'; at++) {
+        if (depth <= 0 && begins(function, at) &&
+            ((strncmp(at, asked, n) == 0 && ends(at + n)) ||
+             (is_pattern && is_pattern_of_function(asked, at))))
+            return 1;
+        depth += (*at == '<' || *at == '(') - (*at == '>' || *at == ')');
     }
     return 0;
 }

@@ -10,8 +10,10 @@
 #include <strings.h>
 
 #include "base/base-name.h"
+#include "base/fit-text.h"
 
-#define NAME_CAPACITY 1024
+#define NAME_CAPACITY 4096
+#define PLACE_CAPACITY 300 /* of these, for the file's base name and the line */
 
 /* Functions that allocate for others, as patterns. */
 static const char *const usual_wrappers[] = {
@@ -97,12 +99,12 @@ static int name_block(const struct analysis_hotspots *h, const struct profile_ob
     char text[NAME_CAPACITY] = "unknown code";
     const struct profile_object_frame *place = NULL;
     const struct profile_frame *frame = n > 0 ? choose(h, path, n, wrappers, &place) : NULL;
+    if (frame)
+        fit_text(text, sizeof text - PLACE_CAPACITY, "", frame->function);
     if (frame && *frame->file)
-        snprintf(text, sizeof text, "%s %s:%s%" PRIu32, frame->function, base_name(frame->file),
+        snprintf(text + strlen(text), PLACE_CAPACITY, " %s:%s%" PRIu32, base_name(frame->file),
                  frame->guessed ? "~" : "", frame->line);
-    else if (frame)
-        snprintf(text, sizeof text, "%s", frame->function);
-    else if (place && *place->module)
+    if (!frame && place && *place->module)
         snprintf(text, sizeof text, "%s+0x%" PRIx64, base_name(place->module), place->offset);
     block->column = frame && *frame->file ? frame->column : 0;
     block->frame = frame && is_fortran(frame->file) ? frame->id : 0;

@@ -159,8 +159,9 @@ const struct profile_object *analysis_object_of(const struct analysis_hotspots *
 /* What it is, in a sentence, such as "blocks of main"; cut to the size. "": it has no name that says more
  * than which code touches it. object: NULL: not known. */
 void analysis_object_text(const struct profile_object *object, char *text, size_t size);
-/* Whether a function has that name, a pattern of fnmatch; "f" is "f(int)", too: overloads have parameters. */
-int analysis_function_matches(const char *pattern, const char *function);
+/* Whether that is a function's name as a user may give it, or a pattern of fnmatch for such names: "f" is
+ * "f(int)", "f<int>", "ns::f" and "long C.f(int)", too, but not a parameter or an argument of another one. */
+int analysis_function_matches(const char *asked, const char *function);
 /* The frame into which this one is inlined; NULL: none. */
 const struct profile_frame *analysis_caller(const struct analysis_hotspots *h,
                                             const struct profile_frame *frame);

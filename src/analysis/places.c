@@ -242,12 +242,12 @@ static size_t find(struct profile *p, const struct analysis_hotspots *h, const c
 }
 
 /* A failure counts as none found, since the rest of the report says what is wrong with the profile. */
-static size_t load_and_find(struct profile *p, const char *name, const char *key, double least, int members,
-                            const struct profile_sharing *list, size_t n,
+static size_t load_and_find(struct profile *p, const char *name, const char *wrappers, const char *key,
+                            double least, int members, const struct profile_sharing *list, size_t n,
                             struct analysis_place places[PLACES_MOST])
 {
     const struct analysis_hotspots_question question = {
-        .size_bytes = SIZE, .by = ANALYSIS_BY_NOTHING, .objects = 1};
+        .size_bytes = SIZE, .by = ANALYSIS_BY_NOTHING, .objects = 1, .wrappers = wrappers};
     struct analysis_hotspots h = {0};
     struct entry *entries = NULL;
     struct sum *sums = NULL;
@@ -265,18 +265,20 @@ static size_t load_and_find(struct profile *p, const char *name, const char *key
     return found;
 }
 
-size_t analysis_shared(struct profile *p, const char *name, struct analysis_place places[PLACES_MOST])
+size_t analysis_shared(struct profile *p, const char *name, const char *wrappers,
+                       struct analysis_place places[PLACES_MOST])
 {
     struct profile_sharing *list = NULL;
     struct error ignored;
     size_t n = 0, found = 0;
     if (profile_sharings(p, &list, &n, &ignored) == 0)
-        found = load_and_find(p, name, "sharing_refs", LEAST_SHARED, 1, list, n, places);
+        found = load_and_find(p, name, wrappers, "sharing_refs", LEAST_SHARED, 1, list, n, places);
     free(list);
     return found;
 }
 
-size_t analysis_conflicts(struct profile *p, const char *name, struct analysis_place places[PLACES_MOST])
+size_t analysis_conflicts(struct profile *p, const char *name, const char *wrappers,
+                          struct analysis_place places[PLACES_MOST])
 {
     struct profile_conflict *list = NULL;
     struct profile_sharing *entries = NULL;
@@ -285,7 +287,7 @@ size_t analysis_conflicts(struct profile *p, const char *name, struct analysis_p
     if (profile_conflicts(p, &list, &n, &ignored) == 0 && (entries = calloc(n + 1, sizeof *entries))) {
         for (size_t i = 0; i < n; i++)
             entries[i] = (struct profile_sharing){list[i].site, list[i].object, list[i].references, 0};
-        found = load_and_find(p, name, "conflict_refs", LEAST_CONFLICTS, 0, entries, n, places);
+        found = load_and_find(p, name, wrappers, "conflict_refs", LEAST_CONFLICTS, 0, entries, n, places);
     }
     free(list);
     free(entries);

@@ -11,12 +11,13 @@
 
 #define PLACES_MOST 3u
 #define PLACES_FIELDS 3u
+#define PLACES_NAME 4096 /* bytes: arguments of templates are long */
 
 struct analysis_place {
-    double share;                    /* of the references */
-    char object[512];                /* name of the data; "": not known, or it has none */
-    char function[512], module[512]; /* that makes most of these references; "": not known */
-    char file[512];                  /* "": not known, or they are in many lines */
+    double share;                            /* of the references */
+    char object[PLACES_NAME];                /* name of the data; "": not known, or it has none */
+    char function[PLACES_NAME], module[512]; /* that makes most of these references; "": not known */
+    char file[512];                          /* "": not known, or they are in many lines */
     uint32_t line;
     unsigned line_bytes;
     /* False sharing, of data whose structure is known: members with most of these references, most first. */
@@ -24,10 +25,13 @@ struct analysis_place {
     char fields[PLACES_FIELDS][128];
 };
 
-/* Only where the share is significant, largest first. name: the profile's file, for messages. Their number.
+/* Only where the share is significant, largest first. name: the profile's file, for messages; wrappers: as in
+ * struct analysis_hotspots_question. Their number.
  * References to lines while another thread writes other bytes there: */
-size_t analysis_shared(struct profile *p, const char *name, struct analysis_place places[PLACES_MOST]);
+size_t analysis_shared(struct profile *p, const char *name, const char *wrappers,
+                       struct analysis_place places[PLACES_MOST]);
 /* Those that miss in a cache of 64 sets of 8 lines, although one without sets would have the line. */
-size_t analysis_conflicts(struct profile *p, const char *name, struct analysis_place places[PLACES_MOST]);
+size_t analysis_conflicts(struct profile *p, const char *name, const char *wrappers,
+                          struct analysis_place places[PLACES_MOST]);
 
 #endif

@@ -38,9 +38,9 @@ static const char usage[] =
     "                          of sets. Conflicts between lines of a set are counted within bursts only\n"
     "  --phase N               only windows of this phase (see cachegram phases)\n"
     "  --thread TID            only this thread's bursts\n"
-    "  --function NAME         only references by this function, with what was inlined into it, as "
-    "'cachegram\n"
-    "                          hotspots' names it; or by all that match a pattern, such as 'deflate*'\n"
+    "  --function NAME         only references by this function, with what was inlined into it, named as "
+    "for\n"
+    "                          'cachegram annotate'; or by all that match a pattern, such as 'deflate*'\n"
     "  --object NAME           only references to this data object (hotspots --by object); or a "
     "pattern\n" CLI_OUTPUT_HELP "\n"
     "CSV columns: size_bytes,miss_ratio,ci_low,ci_high. An empty miss ratio: not enough samples.\n";
@@ -66,27 +66,38 @@ static struct curve_point *points_of_ways(struct profile *p, unsigned ways, size
 /* What --function and --object select. */
 struct selection {
     const char *function, *object;
+    char found[512]; /* the function that was selected first */
+    int several;
 };
 
 static int selects(void *ctx, const struct analysis_hotspots *h, const struct analysis_hotspot *row)
 {
-    const struct selection *s = ctx;
-    return report_hotspot_is(h, row, s->function, s->object);
+    struct selection *s = ctx;
+    if (!report_hotspot_is(h, row, s->function, s->object))
+        return 0;
+    const char *name = row->outer ? row->outer->function : "";
+    if (!*s->found)
+        snprintf(s->found, sizeof s->found, "%s", name);
+    s->several |= strcmp(s->found, name) != 0;
+    return 1;
 }
 
 /* The curve of a function or an object; the rest of *curve is that of the whole program. */
 static int compute_selected(struct profile *p, const struct analysis_question *question,
-                            struct analysis_curve *curve, struct error *err)
+                            struct selection *selection, struct analysis_curve *curve, struct error *err)
 {
-    struct selection selection = {curve->function, curve->object};
     const struct analysis_hotspots_question hotspots = {
         .by = curve->function ? ANALYSIS_BY_FUNCTION : ANALYSIS_BY_NOTHING,
         .objects = curve->object != NULL,
         .tid = question->tid,
         .phase = question->phase,
     };
-    return analysis_hotspots_curve(p, curve->profile, &hotspots, selects, &selection, curve->points, curve->n,
-                                   &curve->selected, err);
+    *selection = (struct selection){.function = curve->function, .object = curve->object};
+    int code = analysis_hotspots_curve(p, curve->profile, &hotspots, selects, selection, curve->points,
+                                       curve->n, &curve->selected, err);
+    if (code == 0 && !selection->several && *selection->found)
+        curve->whole_name = selection->found;
+    return code;
 }
 
 int cmd_mrc(int argc, char **argv)
@@ -97,6 +108,7 @@ int cmd_mrc(int argc, char **argv)
     struct analysis_question question = {.model = ANALYSIS_MODEL_LRU};
     const char *sizes = NULL;
     struct analysis_curve curve = {0};
+    struct selection selection;
     struct profile *p;
     struct error err;
     uint64_t ways;
@@ -153,7 +165,7 @@ int cmd_mrc(int argc, char **argv)
         if (code == 0)
             code = analysis_curve_compute(p, &question, &curve, &err);
         if (code == 0 && (curve.function || curve.object))
-            code = compute_selected(p, &question, &curve, &err);
+            code = compute_selected(p, &question, &selection, &curve, &err);
         /* Closed before printing: a pager that waits must not block a recording. */
         profile_close(p, 0, NULL);
     }

@@ -13,8 +13,11 @@
 #include "report/pirate.h"
 #include "report/timeline.h"
 
+enum { OPT_WRAPPERS = 1 };
+
 static const struct option options[] = {
     {"verbose", no_argument, NULL, 'v'},
+    {"alloc-wrappers", required_argument, NULL, OPT_WRAPPERS},
     {"help", no_argument, NULL, 'h'},
     CLI_OUTPUT_OPTIONS,
     {NULL, 0, NULL, 0},
@@ -27,7 +30,9 @@ static const char usage[] =
     "over time, and which code misses, from the profile FILE (default cachegram.db).\n"
     "\n"
     "  -v, --verbose           also how the recording went: how bursts ended, clock, watched lines, memory, "
-    "seed\n" CLI_OUTPUT_HELP;
+    "seed\n"
+    "  --alloc-wrappers NAME,...\n"
+    "                          as for hotspots\n" CLI_OUTPUT_HELP;
 
 /* Sizes printed below the curve besides those of this machine's caches; not those within NEAR_FACTOR of such
  * a cache. */
@@ -47,7 +52,7 @@ static const double usual_sizes[] = {0x1p15, 0x1p18, 0x1p20, 0x1p23, 0x1p25};
 #define WINDOWS_LEAST 4
 
 struct reading {
-    const char *file;
+    const char *file, *wrappers; /* the latter NULL: none */
     struct profile *p;
     struct analysis_summary summary;
     struct analysis_curve curve, sizes; /* the latter of the sizes printed */
@@ -125,7 +130,7 @@ static const struct curve_point *point_of_level(const struct reading *r, size_t 
 /* In the largest of this machine's caches that the program misses at all. */
 static void load_hotspots(struct reading *r)
 {
-    struct analysis_hotspots_question question = {.by = ANALYSIS_BY_FUNCTION};
+    struct analysis_hotspots_question question = {.by = ANALYSIS_BY_FUNCTION, .wrappers = r->wrappers};
     struct report_hotspots_view view = {.limit = MOST_HOTSPOTS, .least_percent = LEAST_PERCENT};
     struct error ignored;
     for (size_t i = r->nlevels; i-- > 0;) {
@@ -164,7 +169,7 @@ static int load(struct reading *r, enum report_format format, size_t columns, st
         code = load_curve(r, err);
     if (code != 0 || format == REPORT_CSV)
         return code;
-    analysis_findings(r->p, r->file, &r->findings);
+    analysis_findings(r->p, r->file, r->wrappers, &r->findings);
     r->answered = cli_answer(r->p, &r->machines, &r->curve, &r->answer);
     if (format != REPORT_TEXT)
         return 0;
@@ -263,9 +268,14 @@ int cmd_report(int argc, char **argv)
     static const struct cli_syntax syntax = {"report", usage, ":hv", options, NULL};
     struct cli_output output = {.format = REPORT_TEXT};
     struct error err;
-    int status, verbose = 0;
-    while (cli_next_option(&syntax, argc, argv, &output, &status) == 'v')
-        verbose = 1;
+    const char *wrappers = NULL;
+    int opt, status, verbose = 0;
+    while ((opt = cli_next_option(&syntax, argc, argv, &output, &status)) != 0) {
+        if (opt == OPT_WRAPPERS)
+            wrappers = optarg;
+        else
+            verbose = 1;
+    }
     if (status >= 0)
         return status;
     const char *file = cli_one_file("report", argc, argv);
@@ -278,6 +288,7 @@ int cmd_report(int argc, char **argv)
         return cli_fail(&err);
     }
     r->file = file;
+    r->wrappers = wrappers;
     int code = profile_open(file, &r->p, &err);
     if (code == 0) {
         code = load(r, output.format, report_heatmap_columns(&style), &err);

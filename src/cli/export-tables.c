@@ -147,7 +147,8 @@ static int put_causes(FILE *out, const struct source *s, struct error *err)
 static int put_places(FILE *out, const struct source *s, int conflicts, struct error *err)
 {
     struct analysis_place places[PLACES_MOST];
-    size_t n = conflicts ? analysis_conflicts(s->p, s->name, places) : analysis_shared(s->p, s->name, places);
+    size_t n = conflicts ? analysis_conflicts(s->p, s->name, NULL, places)
+                         : analysis_shared(s->p, s->name, NULL, places);
     if (n == 0)
         return error_set(err, -ENODATA, "the profile '%s' shows no %s", s->name,
                          conflicts ? "conflicts within sets" : "false sharing");

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "report/shorten.h"
 #include "report/annotate.h"
 
 #include <inttypes.h>
@@ -16,7 +17,7 @@
 #define LONGEST_GAP 10u
 #define TAB 8u
 #define MOST_WIDTH 32u /* of a data object's name */
-#define NAME_ROOM 1024
+#define NAME_ROOM REPORT_NAME_ROOM
 
 static double share(double value, double all)
 {

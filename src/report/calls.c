@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "report/shorten.h"
 #include "report/calls.h"
 
 #include <inttypes.h>
@@ -11,11 +12,12 @@
 /* In text: */
 #define LEAST_SHARE 0.05 /* of the row's */
 #define NAME_ROOM 1024
+#define NAME_MOST 90 /* bytes of a function's name in text */
 #define INDENT 20
 
-/* Appends "f a.c:7", and what that was inlined into: " < g b.c:9". */
-static void add_call_text(const struct analysis_hotspots *h, const struct analysis_call *call, char *text,
-                          size_t size)
+/* Appends "f a.c:7", and what that was inlined into: " < g b.c:9". most: bytes of each name. */
+static void add_call_text(const struct analysis_hotspots *h, const struct analysis_call *call, size_t most,
+                          char *text, size_t size)
 {
     size_t used = strlen(text);
     const char *before = used ? " < " : "";
@@ -28,7 +30,10 @@ static void add_call_text(const struct analysis_hotspots *h, const struct analys
         return;
     }
     for (const struct profile_frame *f = call->frame; f && used + 1 < size; f = analysis_caller(h, f)) {
-        snprintf(text + used, size - used, "%s%s", before, *f->function ? f->function : "[unknown]");
+        char name[REPORT_NAME_ROOM];
+        report_fit_name(name, sizeof name, *f->function ? f->function : "[unknown]");
+        report_shorten(name, most);
+        snprintf(text + used, size - used, "%s%s", before, name);
         used = strlen(text);
         if (*f->file)
             snprintf(text + used, size - used, " %s:%s%" PRIu32, base_name(f->file), f->guessed ? "~" : "",
@@ -42,7 +47,7 @@ void report_call_text(const struct analysis_hotspots *h, const struct analysis_c
                       size_t size)
 {
     *text = '\0';
-    add_call_text(h, call, text, size);
+    add_call_text(h, call, REPORT_NAME_ROOM, text, size);
 }
 
 /* Index after the last node below node i, of nodes that end at `end`. */
@@ -84,11 +89,11 @@ static void put_nodes(FILE *out, const struct analysis_hotspots *h, size_t i, si
         if (h->calls[i].share < LEAST_SHARE)
             continue;
         size_t node = i, caller;
-        add_call_text(h, &h->calls[node], text, sizeof text);
+        add_call_text(h, &h->calls[node], NAME_MOST, text, sizeof text);
         /* A part of the misses may have come from a caller that is not known: then the line ends. */
         while (!report_call_is_main(&h->calls[node]) && (caller = only_caller(h, node, next)) != next &&
                h->calls[caller].share >= (1 - LEAST_SHARE) * h->calls[node].share)
-            add_call_text(h, &h->calls[node = caller], text, sizeof text);
+            add_call_text(h, &h->calls[node = caller], NAME_MOST, text, sizeof text);
         fprintf(out, "%*s%6.2f%%  < ", (int)indent, "", 100 * h->calls[i].share);
         report_plain(out, text);
         putc('\n', out);
@@ -123,7 +128,7 @@ static void put_json_nodes(FILE *out, const struct analysis_hotspots *h, size_t 
         if (call->frame && analysis_caller(h, call->frame)) {
             char text[NAME_ROOM] = "";
             struct analysis_call inlined = {.frame = analysis_caller(h, call->frame)};
-            add_call_text(h, &inlined, text, sizeof text);
+            add_call_text(h, &inlined, REPORT_NAME_ROOM, text, sizeof text);
             report_json_member_string(out, ", ", "inlined_into", text);
         }
         if (call->image) {
@@ -190,5 +195,5 @@ void report_path_text(const struct analysis_hotspots *h, const struct report_cal
 {
     text[0] = '\0';
     for (size_t i = 0; i < path->n; i++)
-        add_call_text(h, path->calls[i], text, size);
+        add_call_text(h, path->calls[i], REPORT_NAME_ROOM, text, size);
 }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "report/shorten.h"
 #include "report/causes.h"
 
 #include <math.h>
@@ -8,7 +9,7 @@
 #include "base/sizes.h"
 #include "report/hotspots.h"
 
-#define NAME_ROOM 1024
+#define NAME_ROOM REPORT_NAME_ROOM
 #define VICTIM_COLUMNS 32
 /* Least share of all references that a row's conflicts must have to be printed in text. */
 #define LEAST_CONFLICTS 0.001

@@ -14,7 +14,7 @@ static void put_selection(FILE *out, const struct analysis_curve *curve)
     fputs("references", out);
     if (curve->function) {
         fputs(" by ", out);
-        report_plain(out, curve->function);
+        report_plain(out, curve->whole_name ? curve->whole_name : curve->function);
     }
     if (curve->object) {
         fputs(" to ", out);

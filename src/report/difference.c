@@ -8,9 +8,13 @@
 #include "base/base-name.h"
 #include "base/sizes.h"
 #include "report/hotspots.h"
+#include "report/shorten.h"
 
-#define NAME_ROOM 1024
-/* In text, rows are left out whose values before and after are printed as 0. */
+#define NAME_ROOM REPORT_NAME_ROOM
+/* Bytes of a function's name in text; what templates have for arguments is left out if it is longer. */
+#define NAME_MOST 120
+/* In text, rows are left out whose values before and after, or changes where only these count, are printed as
+ * 0. */
 #define LEAST_SHOWN 0.0005
 /* Of functions, data objects and phases where the curves come first. */
 #define MOST_CHANGED 5u
@@ -191,8 +195,11 @@ static const char *name_of(const struct report_functions *f, const struct analys
 static void put_function_row(FILE *out, const char *function, const char *module,
                              const struct analysis_change *c)
 {
+    char name[NAME_ROOM];
+    report_fit_name(name, sizeof name, *function ? function : "[no names]");
+    report_shorten(name, NAME_MOST);
     fprintf(out, "%9.3f  %9.3f  %+9.3f%-14s  ", c->before, c->after, c->delta, verdict(c));
-    report_plain(out, *function ? function : "[no names]");
+    report_plain(out, name);
     if (*module) {
         fputs("  (", out);
         report_plain(out, base_name(module));
@@ -450,7 +457,7 @@ static int put_changed_rows(FILE *out, const struct report_difference *d,
     }
     for (size_t i = 0; i < changes->n; i++) {
         const struct analysis_function_change *row = &changes->rows[i];
-        if (!row->misses.significant || found++ >= MOST_CHANGED)
+        if (!row->misses.significant || fabs(row->misses.delta) < LEAST_SHOWN || found++ >= MOST_CHANGED)
             continue;
         if (found == 1)
             fprintf(out,

@@ -7,8 +7,12 @@
 #include <string.h>
 
 #include "base/base-name.h"
+#include "base/fit-text.h"
 #include "base/sizes.h"
 #include "report/shorten.h"
+
+/* What has less than that part of the misses is said to have most of them. */
+#define NEARLY_ALL 0.9
 
 /* "hot" of "[].hot". */
 static const char *field_name(const char *name)
@@ -116,17 +120,23 @@ static void put_advice(FILE *out, const struct analysis_finding *f)
         fputs(" Process the data in blocks that fit into the cache.", out);
 }
 
-/* Bytes of a function's name; what templates have for arguments is left out if it is longer. */
+/* Bytes of a name; what templates have for arguments is left out if it is longer. */
 #define NAME_MOST 120
 
-static void put_code(FILE *out, const char *function, const char *file, uint32_t line)
+static void put_name(FILE *out, const char *name)
 {
-    char text[sizeof(((struct analysis_finding *)0)->function)];
-    snprintf(text, sizeof text, "%s", function);
+    char text[REPORT_NAME_ROOM], cut[512];
+    report_fit_name(text, sizeof text, name);
     report_shorten(text, NAME_MOST);
-    report_plain(out, text);
+    fit_text(cut, sizeof cut, "", text);
+    report_plain(out, cut);
+}
+
+static void put_code(FILE *out, const char *function, const char *mostly, const char *file, uint32_t line)
+{
+    put_name(out, function);
     if (*file) {
-        fputs(" (", out);
+        fprintf(out, " (%s", mostly);
         report_plain(out, base_name(file));
         fprintf(out, ":%" PRIu32 ")", line);
     }
@@ -137,7 +147,7 @@ static void put_place(FILE *out, const struct analysis_place *s, const char *res
 {
     if (*s->object) {
         fputs(" of ", out);
-        report_plain(out, s->object);
+        put_name(out, s->object);
     }
     for (size_t i = 0; i < s->nfields; i++) {
         fputs(i == 0 ? s->nfields > 1 ? ", fields " : ", field " : i + 1 < s->nfields ? ", " : " and ", out);
@@ -147,7 +157,7 @@ static void put_place(FILE *out, const struct analysis_place *s, const char *res
     fputs(rest, out);
     if (*s->function) {
         fputs(", mostly in ", out);
-        put_code(out, s->function, s->file, s->line);
+        put_code(out, s->function, "", s->file, s->line);
     }
 }
 
@@ -184,20 +194,26 @@ void report_findings_text(FILE *out, const struct analysis_findings *findings)
     const struct analysis_finding *list = findings->misses;
     for (size_t i = 0, end, n = findings->nmisses; i < n; i = end) {
         const struct analysis_finding *f = &list[i];
-        for (end = i; end < n && same_place(f, &list[end]); end++)
+        double of_line = 1, of_object = 1, of_field = 1;
+        for (end = i; end < n && same_place(f, &list[end]); end++) {
+            of_line = fmin(of_line, list[end].line_share);
+            of_object = fmin(of_object, list[end].object_share);
+            of_field = fmin(of_field, list[end].field_share / list[end].object_share);
             fprintf(out, "%s%.0f%%%s%s (a common L%u)", end > i ? " and " : "", 100 * list[end].share,
                     end > i ? " at " : " of the misses in a cache of ",
                     size_format((uint64_t)list[end].size_bytes, size), list[end].level);
+        }
         fputs(" are in ", out);
-        put_code(out, f->function, f->file, f->line);
+        put_code(out, f->function, of_line < NEARLY_ALL ? "mostly " : "", f->file, f->line);
         if (caller_is_informative(f)) {
-            fputs(f->caller_share > 0.9 ? ", called by " : ", mostly called by ", out);
-            put_code(out, f->caller, f->caller_file, f->caller_line);
+            fputs(f->caller_share > NEARLY_ALL ? ", called by " : ", mostly called by ", out);
+            put_code(out, f->caller, "", f->caller_file, f->caller_line);
         }
         if (*f->object) {
-            fputs(", on ", out);
-            report_plain(out, f->object);
-            fputs(*f->field ? ", field " : "", out);
+            fputs(of_object < NEARLY_ALL ? ", mostly on " : ", on ", out);
+            put_name(out, f->object);
+            if (*f->field)
+                fputs(of_field < NEARLY_ALL ? ", mostly field " : ", field ", out);
             report_plain(out, field_name(f->field));
         }
         putc('.', out);
@@ -257,6 +273,7 @@ void report_findings_json(FILE *out, const struct analysis_findings *findings)
         if (*f->file) {
             report_json_member_string(out, ", ", "file", f->file);
             fprintf(out, ", \"line\": %" PRIu32, f->line);
+            report_json_member_number(out, ", ", "line_share", f->line_share);
         }
         if (*f->caller) {
             report_json_member_string(out, ", ", "caller", f->caller);
@@ -272,10 +289,14 @@ void report_findings_json(FILE *out, const struct analysis_findings *findings)
         fprintf(out, ", \"stride_bytes\": %" PRId64 ", \"gone_at_bytes\": ", f->stride);
         report_json_number(out, f->gone_bytes > 0 ? f->gone_bytes : NAN);
         report_json_member_string(out, ", ", "remedy", remedies[f->remedy]);
-        if (*f->object)
+        if (*f->object) {
             report_json_member_string(out, ", ", "object", f->object);
-        if (*f->field)
+            report_json_member_number(out, ", ", "object_share", f->object_share);
+        }
+        if (*f->field) {
             report_json_member_string(out, ", ", "field", field_name(f->field));
+            report_json_member_number(out, ", ", "field_share", f->field_share);
+        }
         putc('}', out);
     }
     fputs(n ? "\n  ],\n" : "],\n", out);

@@ -12,7 +12,7 @@
 #include "report/calls.h"
 #include "report/shorten.h"
 
-#define NAME_ROOM 1024
+#define NAME_ROOM REPORT_NAME_ROOM
 /* A share is accurate if half its interval is at most that part of it. */
 #define ACCURATE 0.1
 
@@ -30,7 +30,7 @@ static void put_function(const struct analysis_hotspot *row, const struct profil
     else if (frame && *frame->function && row->source)
         snprintf(text, NAME_ROOM, "%s (%s)", frame->function, base_name(row->source));
     else if (frame && *frame->function)
-        snprintf(text, NAME_ROOM, "%s", frame->function);
+        report_fit_name(text, NAME_ROOM, frame->function);
     else
         snprintf(text, NAME_ROOM, *image_name(row->image) == '[' ? "%s" : "[%s]", image_name(row->image));
 }
@@ -72,8 +72,9 @@ int report_hotspot_is(const struct analysis_hotspots *h, const struct analysis_h
     char text[NAME_ROOM];
     if (function) {
         put_function(row, h->by == ANALYSIS_BY_FUNCTION ? row->outer : row->frame, text);
-        if (!analysis_function_matches(function, text) &&
-            !(row->source && analysis_function_matches(function, row->outer->function)))
+        int is_name = !row->rest && row->outer && *row->outer->function;
+        if (!matches(function, text) &&
+            !(is_name && analysis_function_matches(function, row->outer->function)))
             return 0;
     }
     if (!object)
@@ -262,7 +263,7 @@ static void put_callers_briefly(FILE *out, const struct analysis_hotspots *h,
             continue;
         }
         left_out = 0;
-        snprintf(text, sizeof text, "%s", *frame->function ? frame->function : "?");
+        report_fit_name(text, sizeof text, *frame->function ? frame->function : "?");
         report_shorten(text, NAME_MOST);
         fputs(" < ", out);
         report_plain(out, text);

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "report/shorten.h"
 
+#include <stdlib.h>
 #include <string.h>
+
+#include "base/fit-text.h"
 
 #define DEEPEST 16
 #define LEFT_OUT "..."
@@ -79,4 +82,13 @@ void report_shorten(char *name, size_t most)
     size_t length = strlen(name);
     for (int deepest = DEEPEST; deepest >= 0 && length > most; deepest--)
         length = copy(name, name, deepest);
+}
+
+void report_fit_name(char *to, size_t size, const char *name)
+{
+    char *whole = strlen(name) >= size ? strdup(name) : NULL;
+    if (whole)
+        report_shorten(whole, size - 1);
+    fit_text(to, size, "", whole ? whole : name);
+    free(whole);
 }

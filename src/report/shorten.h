@@ -11,4 +11,11 @@
  */
 void report_shorten(char *name, size_t most);
 
+/* Copies a name into `size` bytes. One that does not fit is shortened as above, so that its end is there:
+ * names of templates have thousands of bytes, and the function's own name comes last. */
+void report_fit_name(char *to, size_t size, const char *name);
+
+/* Bytes of names in buffers for report_fit_name. */
+#define REPORT_NAME_ROOM 4096
+
 #endif

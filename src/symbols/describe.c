@@ -162,7 +162,7 @@ static int store_uses(struct naming *n, struct pair *pairs)
         struct profile_line_use use = {p->row, p->object, .lines = (uint64_t)llround(lines)};
         if (p->count[0] > 0) {
             use.whole = p->count[2];
-            use.bytes = (uint64_t)llround(lines * (double)p->count[1] / (double)p->count[0]);
+            use.bytes = (uint64_t)llround((double)use.lines * (double)p->count[1] / (double)p->count[0]);
         }
         if (use.lines > 0)
             code = profile_add_line_use(n->profile, &use, n->err);

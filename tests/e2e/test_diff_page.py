@@ -294,7 +294,7 @@ def test_text_has_what_changed(two, tmp_path):
     size = re.search(r"by function, where they changed significantly: LRU cache of (\S+)\n", text)[1]
     assert int(size[:-1]) * {"K": 1024, "M": 1 << 20}[size[-1]] == int(largest["size_bytes"])
     for by, what in (("function", "function"), ("object", "data object")):
-        rows = [r for r in csv_of("diff", "--by", by, "--size", size, *two) if r["significant"] == "1"]
+        rows = [r for r in csv_of("diff", "--by", by, "--size", size, *two) if r["significant"] == "1" and abs(float(r["delta"])) >= 0.0005]
         part = text.split(f"by {what}, where they changed significantly")[1].split("\n\n")[0].splitlines()[2:]
         assert len(rows) > 5 and part[-1] == f"and {len(rows) - 5} more: --by {by} --size {size}"
         assert [line.split()[2] for line in part[:-1]] == [f"{float(r['delta']):+.3f}" for r in rows[:5]]

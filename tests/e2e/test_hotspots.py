@@ -574,7 +574,7 @@ def test_long_name_in_the_report(cachegram, tmp_path):
 
 
 def test_finding_in_main(cachegram, tmp_path):
-    """Who calls main() is no news: the report does not say so, though the profile knows."""
+    """Who calls main() is no news: the report does not say so."""
     source = tmp_path / "all_in_main.c"
     source.write_text("static char data[1 << 23];\nint main(void) { int sum = 0; for (volatile int r = 0; r < 3; r++)\n"
                       "for (int i = 0; i < 1 << 23; i += 64) sum += data[i]++; return sum & 64; }\n")
@@ -582,7 +582,7 @@ def test_finding_in_main(cachegram, tmp_path):
     db = tmp_path / "p.db"
     assert run([cachegram, "record", *FULL, "-o", db, "--", tmp_path / "all_in_main"]).status == 0
     finding = json.loads(run([cachegram, "report", "--format", "json", db]).out)["findings"][0]
-    assert finding["function"] == "main" and finding["caller"].startswith("__libc_start_")
+    assert finding["function"] == "main" and "caller" not in finding
     out = run([cachegram, "report", db]).out.decode()
     assert " are in main (all_in_main.c:3), on data." in out and "called by" not in out
 

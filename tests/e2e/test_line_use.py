@@ -2,6 +2,7 @@
 """The share of a line's bytes that is used: of programs of which it is known, as they were written."""
 import csv
 import io
+import sqlite3
 
 import pytest
 
@@ -50,3 +51,11 @@ def test_fields_of_a_short_run(program, cachegram, tmp_path):
 def test_in_bursts(options, argv, share, error, program, cachegram, tmp_path):
     row = first_row(cachegram, options, tmp_path / "p.db", [program, *argv], "function")
     assert float(row["line_used_share"]) == pytest.approx(share, abs=error)
+
+
+def test_no_more_than_the_line(program, cachegram, tmp_path):
+    """Bytes are of the whole number of lines that is stored with them."""
+    db = tmp_path / "p.db"
+    assert run([cachegram, "record", *MODES["full"], "-o", db, "--", program, "mixed", "100"]).status == 0
+    with sqlite3.connect(db) as connection:
+        assert connection.execute("SELECT count(*), sum(bytes > 64 * lines) FROM line_use").fetchone()[1] == 0

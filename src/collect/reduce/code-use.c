@@ -78,9 +78,10 @@ static int add_lines(struct code_use *u, const struct shape *shape, const struct
         *use = (struct symbols_use){
             .site = site, .object = lines[i].object, .lines = (uint64_t)llround(lines[i].lines)};
         /* The stays that ended are the short ones where many did not. */
-        if (lines[i].open <= lines[i].ended / 2) {
+        if (lines[i].open <= lines[i].ended / 2 && lines[i].shown > 0) {
             use->known = (uint64_t)llround(lines[i].shown);
-            use->bytes = (uint64_t)llround(lines[i].bytes);
+            /* Of that whole number: not more than all of them. */
+            use->bytes = (uint64_t)llround(lines[i].bytes * (double)use->known / lines[i].shown);
             use->whole = lines[i].whole;
         }
         if (add_offsets(u, &lines[i], site) < 0)

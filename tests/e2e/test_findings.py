@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the sentences of `report` say of parts: most of the misses are not all of them."""
+import json
+import sqlite3
+import subprocess
+
+import pytest
+
+from conftest import FULL, run
+
+# Of the misses in 32K, 8 in 9 are on `to`, whose rows are 8000 bytes long.
+TRANSPOSE = """#include <stdlib.h>
+static void *get(size_t n) { return malloc(n); }
+__attribute__((noipa)) static void transpose(const double *from, double *to, int n)
+{
+    for (int i = 0; i < n; i++)
+        for (int j = 0; j < n; j++)
+            to[j * n + i] = from[i * n + j];
+}
+int main(void)
+{
+    int n = 1000;
+    double *from = calloc(n * n, 8);
+    double *to = get(n * n * 8ul);
+    for (int i = 0; i < 2; i++)
+        transpose(from, to, n);
+    return to[7] != 0;
+}
+"""
+# Two lines of `walk` have the misses; qsort calls `compare`, which misses more.
+SORTED = """#include <stdlib.h>
+struct item { long key; char rest[120]; };
+__attribute__((noipa)) static int compare(const void *a, const void *b)
+{
+    long x = (*(struct item *const *)a)->key, y = (*(struct item *const *)b)->key;
+    return (x > y) - (x < y);
+}
+__attribute__((noipa)) static void order(struct item **list, int n)
+{
+    qsort(list, n, sizeof *list, compare);
+}
+int main(void)
+{
+    int n = 20000;
+    struct item **list = calloc(n, sizeof *list), *items = calloc(n, sizeof *items);
+    for (int i = 0; i < n; i++) {
+        list[i] = &items[i];
+        items[i].key = i * 7919l % 20011;
+    }
+    order(list, n);
+    return list[0]->key != 0;
+}
+"""
+# A third of the misses of `walk` are in its first loop.
+LINES = """#include <stdlib.h>
+char data[1 << 20];
+__attribute__((noipa)) static long walk(void)
+{
+    long sum = 0;
+    for (int i = 0; i < 1 << 20; i += 64)
+        sum += data[i];
+    for (int i = 0; i < 1 << 21; i += 64)
+        sum += data[i % (1 << 20)];
+    return sum;
+}
+int main(void)
+{
+    long sum = 0;
+    for (int i = 0; i < 10; i++)
+        sum += walk();
+    return sum != 0;
+}
+"""
+
+
+@pytest.fixture
+def report(cachegram, tmp_path):
+    def go(source, *options):
+        (tmp_path / "a.c").write_text(source)
+        subprocess.run(["gcc", "-O1", "-g", "-w", "-o", tmp_path / "a", tmp_path / "a.c"], check=True)
+        assert run([cachegram, "record", *FULL, "-o", tmp_path / "p.db", "--", tmp_path / "a"]).status == 0
+        first = json.loads(run([cachegram, "report", "--format", "json", *options, tmp_path / "p.db"]).out)["findings"][0]
+        return first, run([cachegram, "report", *options, tmp_path / "p.db"]).out.decode()
+    return go
+
+
+def test_most_of_the_data(report, cachegram, tmp_path):
+    first, text = report(TRANSPOSE)
+    assert first["object_share"] == pytest.approx(8 / 9, abs=0.01) and first["line_share"] == pytest.approx(1, abs=0.01)
+    assert " are in transpose (a.c:7), mostly on blocks of get a.c:2." in text
+    # As for hotspots, others may allocate, too; and likewise without the name space.
+    for options in (["--alloc-wrappers", "get"], ["--alloc-wrappers", "g?t"]):
+        named = json.loads(run([cachegram, "report", "--format", "json", *options, tmp_path / "p.db"]).out)["findings"][0]
+        assert named["object"] == "blocks of main a.c:13"
+
+
+def test_most_of_the_lines(report):
+    first, text = report(LINES)
+    assert (first["line"], first["line_share"]) == (9, pytest.approx(2 / 3, abs=0.01))
+    assert " are in walk (mostly a.c:9), on data." in text
+
+
+def test_caller_of_what_a_library_calls(report):
+    """The program's function that has called qsort says more than functions of the C library."""
+    first, text = report(SORTED)
+    assert (first["function"], first["caller"], first["caller_line"]) == ("compare", "order", 10)
+    assert "called by order (a.c:10)" in text
+
+
+NAMES = """
+#include <cstdlib>
+namespace app {
+static long *data;
+template <typename T> __attribute__((noipa)) long look_up(T n) { long s = 0; for (T i = 0; i < n; i++) s += data[i * 8]; return s; }
+__attribute__((noipa)) long look_out(int n) { long s = 0; for (int i = 0; i < n; i++) s += data[i * 8]; return s; }
+}
+int main() { app::data = (long *)calloc(70000, 64); return (app::look_up(70000) + app::look_up(60000l) + app::look_out(50000)) != 0; }
+"""
+
+
+def test_names_of_functions(cachegram, tmp_path):
+    """mrc takes those that annotate takes."""
+    (tmp_path / "x.cpp").write_text(NAMES)
+    subprocess.run(["g++", "-O1", "-g", "-o", tmp_path / "x", tmp_path / "x.cpp"], check=True)
+    db = tmp_path / "x.db"
+    assert run([cachegram, "record", *FULL, "-o", db, "--", tmp_path / "x"]).status == 0
+
+    def counted(name):
+        result = run([cachegram, "mrc", "--sizes", "32K", "--format", "json", "--function", name, db])
+        return json.loads(result.out)["selected_references"] if result.status == 0 else None
+    loops = {"int": 70000, "long": 60000, "out": 50000}
+    for name, parts in (("look_up", ("int", "long")), ("app::look_up", ("int", "long")), ("look_up<int>", ("int",)),
+                        ("look_out", ("out",)), ("look_*", ("int", "long", "out")),
+                        ("app::look_*", ("int", "long", "out")), ("*look_out", ("out",)),
+                        ("app", None), ("look", None), ("ook_out", None), ("int", None), ("ook_*", None)):
+        said = run([cachegram, "annotate", db, name])
+        found = [part for part, text in (("int", b"look_up<int>"), ("long", b"look_up<long>"), ("out", b"app::look_out  ("))
+                 if text in said.out]
+        assert (counted(name) or 0) == pytest.approx(sum(loops[part] for part in parts or ()), rel=0.01), name
+        assert (said.status == 0) == (parts is not None), name
+        if parts:
+            assert sorted(set(found)) == sorted(parts), name
+    # The whole name, where only one is meant.
+    assert b"references by app::look_out" in run([cachegram, "mrc", "--function", "look_out", db]).out
+    assert b"references by look_*: " in run([cachegram, "mrc", "--function", "look_*", db]).out
+
+
+PARTS = """
+#include <stdlib.h>
+#include <string.h>
+long data[1 << 20];
+__attribute__((noipa)) static long once(void) { long s = 0; for (int t = 0; t < 4; t++) for (int i = 0; i < 1 << 20; i += 8) s += data[i]; return s; }
+__attribute__((noipa)) static long always(long n) { long s = 0; for (unsigned long i = 0, x = 1; i < n; i++) { x = x * 6364136223846793005ul + 1; s += data[x >> 44]; } return s; }
+int main(int n, char **v) { long s = always(atol(v[1])); if (n > 2) s += once(); return s == 1; }
+"""
+
+
+def test_what_bursts_have_not_seen_may_be_there(cachegram, record, tmp_path):
+    """A function that no burst is in has not certainly gone, if there are few."""
+    (tmp_path / "a.c").write_text(PARTS)
+    subprocess.run(["gcc", "-O1", "-g", "-w", "-o", tmp_path / "a", tmp_path / "a.c"], check=True)
+    before, after = tmp_path / "before.db", record(["--gap-us", "20000"], [tmp_path / "a", "50000000"])[1]
+    assert run([cachegram, "record", *FULL, "-o", before, "--", tmp_path / "a", "5000000", "once"]).status == 0
+    with sqlite3.connect(after) as connection:
+        bursts, = connection.execute("SELECT count(*) FROM burst").fetchone()
+    assert 3 < bursts < 300  # one in 20 ms
+    for files, sign in (((before, after), -1), ((after, before), 1)):
+        table = json.loads(run([cachegram, "diff", "--by", "function", "--size", "1M", "--format", "json", *files]).out)
+        once, = (f for f in table["functions"] if f["function"] == "once")
+        # 524288 of 5.5 million references, which all miss.
+        assert sign * once["delta"] == pytest.approx(1000 * 524288 / 5524288, rel=0.02)
+        assert not once["significant"] and once["delta_low"] < 0 < once["delta_high"], once
+        assert b"  once  (a)\n" not in run([cachegram, "diff", *files]).out
+    # Exact ones have seen all.
+    assert run([cachegram, "record", *FULL, "-o", after, "--", tmp_path / "a", "5000000"]).status == 0
+    table = json.loads(run([cachegram, "diff", "--by", "function", "--size", "1M", "--format", "json", before, after]).out)
+    assert [f["significant"] for f in table["functions"] if f["function"] == "once"] == [True]
+
+
+LONG = """
+#include <map>
+#include <memory>
+#include <string>
+#include <cstdlib>
+int main(int n, char **v)
+{
+    std::map<std::string, std::map<std::string, std::unique_ptr<std::string>>> m;
+    for (int i = 0; i < (n > 1 ? 20000 : 1000); i++)
+        m[std::to_string(i * 7919 % 20011)]["a"] = std::make_unique<std::string>("b");
+    return m.size() == 0;
+}
+"""
+
+
+def test_names_and_changes_of_text(cachegram, tmp_path):
+    """Arguments of templates are left out where a name is long, as in hotspots; and what changed by 0.000 is not listed."""
+    (tmp_path / "x.cpp").write_text(LONG)
+    subprocess.run(["g++", "-O1", "-g", "-o", tmp_path / "x", tmp_path / "x.cpp"], check=True)
+    files = tmp_path / "before.db", tmp_path / "after.db"
+    for db, more in zip(files, ([], ["more"])):
+        assert run([cachegram, "record", *FULL, "-o", db, "--", tmp_path / "x", *more]).status == 0
+    text = run([cachegram, "diff", *files]).out.decode()
+    longest = max(json.loads(run([cachegram, "diff", "--by", "function", "--size", "32K", "--format", "json", *files]).out)["functions"],
+                  key=lambda f: len(f["function"]))["function"]
+    by_function = run([cachegram, "diff", "--by", "function", "--size", "32K", "--limit", "0", *files]).out.decode()
+    assert len(longest) > 200 and longest not in by_function and longest.split("<")[0] + "<...>" in by_function
+    for by in ("function", "object"):
+        rows = json.loads(run([cachegram, "diff", "--by", by, "--size", "1M", "--format", "json", *files]).out)[by + "s"]
+        shown = [row for row in rows if row["significant"] and abs(row["delta"]) >= 0.0005]
+        size = text.split(f"Misses per 1000 references by {'data ' if by == 'object' else ''}{by}, where they changed significantly: LRU cache of ")[1].split("\n")[0]
+        if size == "1M":
+            assert f"and {len(shown) - 5} more: --by {by} --size 1M\n" in text
+    assert all(len(line) < 200 for line in text.splitlines()) and "  -0.000  " not in text and "  +0.000  " not in text
