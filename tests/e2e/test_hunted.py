@@ -18,7 +18,7 @@ SCENES = ["masked-makers", "full-queue", "makers-on-own-stacks", "sent-faults", 
           "forking-threads", "edited-entries", "interrupted-maskers", "blocked-efault",
           "grows-down", "handler-contexts", "forks-beside-makers", "interrupted-masks", "user-changes", "changed-jumps",
           "fetch-faults", "forks-in-vfork", "forks-beside-loads", "calls-of-coroutines",
-          "execs-beside-new-threads"]
+          "blocked-coroutines", "execs-beside-new-threads"]
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -861,6 +861,33 @@ static void execs_beside_new_threads(void)
     }
 }
 
+static void in_blocked_coroutine(void)
+{
+    for (;;) {
+        churn();
+        swapcontext(&coroutines[0], &outside);
+    }
+}
+
+/* All signals are blocked; a context that was saved by a call that the agent did not see is restored by one
+ * that it sees, and the other way round. */
+static void blocked_coroutines(void)
+{
+    sigset_t all, now;
+    sigfillset(&all);
+    CHECK(pthread_sigmask(SIG_SETMASK, &all, NULL) == 0);
+    getcontext(&coroutines[0]);
+    coroutines[0].uc_stack = (stack_t){.ss_sp = malloc(16 * PAGE), .ss_size = 16 * PAGE};
+    makecontext(&coroutines[0], in_blocked_coroutine, 0);
+    for (int i = 0; i < 1500; i++) {
+        swapcontext(&outside, &coroutines[0]);
+        churn();
+        CHECK(pthread_sigmask(SIG_BLOCK, NULL, &now) == 0);
+        CHECK(sigismember(&now, SIGSEGV) == 1 && sigismember(&now, SIGTRAP) == 1 &&
+              sigismember(&now, SIGSYS) == 1 && sigismember(&now, SIGUSR1) == 1);
+    }
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
@@ -890,6 +917,7 @@ int main(int argc, char **argv)
                   {"forks-in-vfork", forks_in_vfork},
                   {"forks-beside-loads", forks_beside_loads},
                   {"calls-of-coroutines", calls_of_coroutines},
+                  {"blocked-coroutines", blocked_coroutines},
                   {"execs-beside-new-threads", execs_beside_new_threads}};
     make_pool();
     for (size_t i = 0; argc == 2 && i < sizeof scenes / sizeof *scenes; i++)

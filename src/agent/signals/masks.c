@@ -213,6 +213,10 @@ long signals_mask_in(struct thread *t, uint64_t *mask, int hides, const uint64_t
     ret = write_mask(args, before | (hides ? signals_hidden(t, before) : 0));
     if (!args[1])
         return ret;
+    /* A context that was saved where the agent did not see it has the kernel's mask, without what is hidden.
+     */
+    if (hides && how == SIG_SETMASK && set == before)
+        set |= signals_hidden(t, before);
     /* What is really blocked, as in the target's handler of such a signal, stays so: contexts that it saved
      * there say the same, and may be restored where the agent does not see it. */
     uint64_t effective = effective_mask(how, set) | (how == SIG_SETMASK ? before & set : 0);
