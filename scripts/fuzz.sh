@@ -67,13 +67,34 @@ records = b"".join(struct.pack("<QQ", 1 + i % 3 // 2 | 2 << 20, STACK - 64 * (i 
 open(sys.argv[1], "wb").write(head + templates + records)
 END
 
+# A jitdump: lines, unwinding information and code of a function, the function again, and a move.
+mkdir -p $out/seeds-jit
+python3 - $out/seeds-jit/dump <<'END'
+import struct, sys
+def record(kind, time, body):
+    return struct.pack("<IIQ", kind, 16 + len(body), time) + body
+def load(time, address, name):
+    return record(0, time, struct.pack("<IIQQQQ", 1, 1, address, address, 16, 0) + name + b"\0" + b"\x90" * 16)
+def lines(address, files):
+    return record(2, 5, struct.pack("<QQ", address, len(files))
+                  + b"".join(struct.pack("<Qii", address + 64 + 4 * i, 7 + i, 0) + file + b"\0" for i, file in enumerate(files)))
+dump = struct.pack("<6I2Q", 0x4a695444, 1, 40, 62, 0, 1, 3, 0)
+dump += lines(0x1000, [b"a.js", b"\xff", b"b.js"]) + record(4, 5, bytes(8)) + load(6, 0x1000, b"f a.js:7:1")
+dump += lines(0x1008, [b"\x01" * 16 + b"ir/long.js"] * 2) + load(9, 0x1008, b"g /a/very/long/dir/long.js:7:1")
+dump += record(1, 12, struct.pack("<IIQQQQQ", 1, 1, 0x2000, 0x1000, 0x2000, 16, 0)) + record(3, 13, b"") + load(14, 0x1000, b"h")
+open(sys.argv[1], "wb").write(dump)
+END
+
 sources="src/trace/*.c src/base/array.c src/base/error.c"
+jit_sources="src/symbols/jit-dump.c src/symbols/jit-entries.c src/base/array.c"
 path_sources="src/collect/records/decode*.c src/collect/reduce/call-paths.c src/collect/reduce/code.c
     src/collect/reduce/sampled-table.c src/collect/objects/callers.c src/collect/objects/table.c src/symbols/data.c
-    src/symbols/demangle.c src/symbols/jit-map.c src/symbols/unwind.c src/base/array.c src/base/error.c src/base/pages.c"
+    src/symbols/demangle.c src/symbols/jit-dump.c src/symbols/jit-entries.c src/symbols/jit-map.c
+    src/symbols/unwind.c src/base/array.c src/base/error.c src/base/pages.c"
 fuzz_target() {
     local target=$1 files=$sources
     [ "$target" = paths ] && files=$path_sources
+    [ "$target" = jit ] && files=$jit_sources
     # shellcheck disable=SC2086 # lists of words
     clang $flags -fsanitize=fuzzer,address,undefined -o $out/fuzz_$target tests/fuzz/fuzz_$target.c $files -ldw -lelf -liberty -lzstd -lm -lpthread ||
         return 1
@@ -87,7 +108,7 @@ fuzz_target() {
     echo "fuzz_$target: $(tail -1 $out/$target.log)"
 }
 jobs=()
-for target in columns trace samples paths; do
+for target in columns trace samples paths jit; do
     fuzz_target $target &
     jobs+=($!)
 done

@@ -49,6 +49,8 @@ static int compare(const void *a, const void *b)
         order = compare_ids(x->frame ? x->frame->id : 0, y->frame ? y->frame->id : 0);
     if (order == 0 && x->by == ANALYSIS_BY_INSN)
         order = compare_ids(x->offset, y->offset);
+    if (order == 0 && x->by == ANALYSIS_BY_INSN) /* one after the other at the same place: a JIT compiler's */
+        order = compare_ids(x->outer ? x->outer->id : 0, y->outer ? y->outer->id : 0);
     return order;
 }
 

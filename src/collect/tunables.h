@@ -76,6 +76,14 @@
 /* Most bytes of the profile for counts of sites. Beyond that, those of every other burst are deleted, and
  * from then on half as many bursts store them. A burst has 2 to 7 KB. */
 #define COLLECT_SITES_BYTES (UINT64_C(8) << 20)
+/* Most times at which the sizes of JIT compilers' maps are noted, at 24 bytes each. Beyond that, every other
+ * one is dropped, and functions of those maps count as a little older. */
+#define COLLECT_JIT_GROWTHS 65536u
+/* Full mode: counts of a process with code that may change are divided into slices, since what was counted
+ * has no other time. A slice has a buffer or more, and at least this part of the process' time so far. The
+ * part doubles with each COLLECT_SLICES_BYTES of counts in slices of the run, up to the whole time. */
+#define COLLECT_SLICE_PART 512u
+#define COLLECT_SLICES_BYTES (UINT64_C(512) << 10)
 /* Most data objects that a profile distinguishes, at about 60 bytes each. All others are one. */
 #define COLLECT_OBJECTS 16384u
 /* One touch in so many is attributed to its data object, at random distances. The attribution costs 10 to 50

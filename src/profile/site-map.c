@@ -9,8 +9,6 @@
 #include "profile/internal.h"
 #include "profile/sites.h"
 
-#define MOST_BLOCKS (UINT64_C(1) << 20)
-
 struct block {
     uint64_t number;
     uint32_t first, n; /* its sites: [first, first + n) of the map's */
@@ -64,7 +62,8 @@ static int add_process(struct site_map *m, uint64_t id, const uint8_t *at, size_
         if (leb128_take(&at, end, &step) < 0 || leb128_take(&at, end, &n) < 0)
             return -EINVAL;
         number += step;
-        if (step >= MOST_BLOCKS || number >= MOST_BLOCKS || (step == 0 && process->n > 0) || n > 256)
+        if (step >= SITE_MAP_MOST_BLOCKS || number >= SITE_MAP_MOST_BLOCKS || (step == 0 && process->n > 0) ||
+            n > 256)
             return -EINVAL;
         int code = add_block(m, number, n, &at, end, &site);
         if (code < 0)
@@ -132,34 +131,70 @@ uint32_t site_map_block(const struct site_map *m, uint64_t process, uint64_t blo
     return blocks[end - 1].n;
 }
 
+uint64_t site_map_blocks_end(const struct site_map *m, uint64_t process)
+{
+    const struct process *of = find_process(m, process);
+    return of && of->n > 0 ? m->blocks[of->first + of->n - 1].number + 1 : 0;
+}
+
+/* Bytes of table `block`, as they are written. */
+struct writing {
+    uint8_t *bytes;
+    size_t used;
+    uint64_t previous;
+    int64_t site;
+    const uint32_t *ids; /* NULL: sites are written as they are */
+    size_t n;
+};
+
+static void put_block(struct writing *w, uint64_t number, const uint32_t *sites, uint32_t n)
+{
+    w->used += leb128_put(w->bytes + w->used, number - w->previous);
+    w->used += leb128_put(w->bytes + w->used, n);
+    w->previous = number;
+    for (uint32_t k = 0; k < n; k++) {
+        int64_t id = !w->ids ? sites[k] : sites[k] < w->n ? w->ids[sites[k]] : 0;
+        w->used += leb128_put(w->bytes + w->used, zigzag(id - w->site));
+        w->site = id;
+    }
+}
+
+static int store_process(const struct site_map *m, struct profile *p, const struct process *process,
+                         const struct site_map_block *more, size_t nmore, struct writing *w,
+                         struct error *err)
+{
+    const struct block *block = m->blocks + process->first;
+    size_t most = 1;
+    for (size_t b = 0; b < process->n; b++)
+        most += (size_t)LEB128_MOST * (2 + block[b].n);
+    for (size_t b = 0; b < nmore; b++)
+        most += (size_t)LEB128_MOST * (2 + more[b].n);
+    if (!(w->bytes = malloc(most)))
+        return error_set(err, -ENOMEM, "out of memory writing the profile '%s'", p->path);
+    for (size_t b = 0; b < process->n; b++, block++)
+        put_block(w, block->number, m->sites + block->first, block->n);
+    for (size_t b = 0; b < nmore; b++)
+        put_block(w, more[b].number, more[b].sites, more[b].n);
+    int code = profile_put_blocks(p, process->id, w->bytes, w->used, err);
+    free(w->bytes);
+    return code;
+}
+
+int site_map_append(const struct site_map *m, struct profile *p, uint64_t process,
+                    const struct site_map_block *more, size_t n, struct error *err)
+{
+    const struct process *of = find_process(m, process);
+    struct writing w = {0};
+    return of ? store_process(m, p, of, more, n, &w, err) : 0;
+}
+
 int site_map_store(const struct site_map *m, struct profile *p, const uint32_t *ids, size_t n,
                    struct error *err)
 {
     int code = 0;
     for (size_t i = 0; i < m->nprocesses && code == 0; i++) {
-        const struct process *process = &m->processes[i];
-        const struct block *block = m->blocks + process->first;
-        size_t most = 0, used = 0;
-        uint64_t previous = 0;
-        int64_t site = 0;
-        for (size_t b = 0; b < process->n; b++)
-            most += (size_t)LEB128_MOST * (2 + block[b].n);
-        uint8_t *bytes = malloc(most + 1);
-        if (!bytes)
-            return error_set(err, -ENOMEM, "out of memory writing the profile '%s'", p->path);
-        for (size_t b = 0; b < process->n; b++, block++) {
-            used += leb128_put(bytes + used, block->number - previous);
-            used += leb128_put(bytes + used, block->n);
-            previous = block->number;
-            for (uint32_t k = 0; k < block->n; k++) {
-                uint32_t old = m->sites[block->first + k];
-                int64_t id = old < n ? ids[old] : 0;
-                used += leb128_put(bytes + used, zigzag(id - site));
-                site = id;
-            }
-        }
-        code = profile_put_blocks(p, process->id, bytes, used, err);
-        free(bytes);
+        struct writing w = {.ids = ids, .n = n};
+        code = store_process(m, p, &m->processes[i], NULL, 0, &w, err);
     }
     return code;
 }

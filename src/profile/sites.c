@@ -45,7 +45,8 @@ static void take_hit(sqlite3_stmt *s, void *element)
     *(struct profile_hit *)element =
         (struct profile_hit){.watch = (uint64_t)sqlite3_column_int64(s, 0),
                              .pc = (uint64_t)sqlite3_column_int64(s, 1),
-                             .site = known ? (uint64_t)sqlite3_column_int64(s, 2) : PROFILE_SITE_NONE};
+                             .site = known ? (uint64_t)sqlite3_column_int64(s, 2) : PROFILE_SITE_NONE,
+                             .at_ns = (uint64_t)sqlite3_column_int64(s, 3)};
 }
 
 int profile_hits(struct profile *p, uint64_t process, struct profile_hit **hits, size_t *n, struct error *err)
@@ -53,7 +54,8 @@ int profile_hits(struct profile *p, uint64_t process, struct profile_hit **hits,
     char sql[256];
     const struct profile_rows rows = {.sql = sql, .size = sizeof **hits, .take = take_hit};
     snprintf(sql, sizeof sql,
-             "SELECT w.id, w.pc, w.site FROM watch w JOIN burst b ON b.id = w.burst WHERE w.pc IS NOT NULL"
+             "SELECT w.id, w.pc, w.site, b.end_ns + coalesce(w.cpu_ns, 0) FROM watch w JOIN burst b ON b.id "
+             "= w.burst WHERE w.pc IS NOT NULL"
              " AND (%" PRIu64 " = 0 OR b.process = %" PRIu64 ")",
              process, process);
     return profile_read_rows(p, &rows, hits, n, err);

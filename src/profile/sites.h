@@ -55,7 +55,8 @@ int profile_put_blocks(struct profile *p, uint64_t process, const uint8_t *bytes
 struct profile_hit {
     uint64_t watch;
     uint64_t pc;
-    uint64_t site; /* of profile_hits only; PROFILE_SITE_NONE: not known */
+    uint64_t site;  /* of profile_hits only; PROFILE_SITE_NONE: not known */
+    uint64_t at_ns; /* likewise: since the run's start, if one thread ran */
 };
 #define PROFILE_SITE_NONE UINT64_MAX
 /* process 0: of all. free() */
@@ -146,6 +147,17 @@ struct site_map *site_map_load(struct profile *p, struct error *err);
 void site_map_free(struct site_map *m); /* NULL is allowed */
 /* Site ids of the block's references. Returns their number; 0: no such block. */
 uint32_t site_map_block(const struct site_map *m, uint64_t process, uint64_t block, const uint32_t **sites);
+#define SITE_MAP_MOST_BLOCKS (UINT64_C(1) << 20)
+/* A number above those of all blocks of the process. */
+uint64_t site_map_blocks_end(const struct site_map *m, uint64_t process);
+struct site_map_block {
+    uint64_t number; /* above those of all before */
+    uint32_t n;
+    const uint32_t *sites;
+};
+/* Stores the blocks of the process again, and `more` of them. */
+int site_map_append(const struct site_map *m, struct profile *p, uint64_t process,
+                    const struct site_map_block *more, size_t n, struct error *err);
 /* Stores all again, with site i (below n) replaced by ids[i]. */
 int site_map_store(const struct site_map *m, struct profile *p, const uint32_t *ids, size_t n,
                    struct error *err);

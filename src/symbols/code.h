@@ -10,7 +10,20 @@
 
 struct symbols_site {
     uint32_t image;  /* index of its file */
+    uint32_t made;   /* by symbols_name: in code of a JIT compiler, entry + 1; 0: the last one there */
     uint64_t offset; /* in the file; the address, if the file is unknown */
+};
+
+/* The map of that process (jit-map.h) had so many bytes at that time, CLOCK_MONOTONIC. */
+struct symbols_growth {
+    uint32_t pid;
+    uint64_t at_ns, bytes;
+};
+
+/* In full mode: which blocks of a process' counts are of that time, CLOCK_MONOTONIC: from those of the slice
+ * before, or the first one, up to number `blocks`. */
+struct symbols_slice {
+    uint64_t process, blocks, from_ns, until_ns;
 };
 
 /* Sampled reuses of lines, and a random one of the lines that were touched in between. Sites are references
@@ -109,6 +122,12 @@ struct symbols_code {
     size_t nshared_offsets;
     const struct symbols_conflict *conflicts;
     size_t nconflicts;
+    /* For code whose names change. */
+    uint64_t start_ns;                   /* of the run */
+    const struct symbols_growth *growth; /* in the order of time */
+    size_t ngrowth;
+    const struct symbols_slice *slices; /* in the order of time */
+    size_t nslices;
 };
 
 #endif

@@ -315,8 +315,8 @@ int naming_paths(struct naming *n, struct symbols_image *image, uint32_t index, 
             uint64_t outer;
             path.image = (uint64_t)index + 1;
             path.offset = c->sites[site].offset;
-            code = naming_place(n, image, path.offset, lines ? NAMING_LINES : NAMING_FUNCTION, &path.frame,
-                                &outer);
+            code = naming_place(n, image, c->sites[site].made, path.offset,
+                                lines ? NAMING_LINES : NAMING_FUNCTION, &path.frame, &outer);
         }
         if (code == 0)
             code = profile_add_path(n->profile, &path, n->err);

@@ -28,7 +28,7 @@ static void open_file(struct symbols_files *files, struct symbols_file *f)
             f->opened = files->mapped[i].path;
     }
     if (f->image == NULL)
-        f->image = symbols_image_open(f->path);
+        f->image = symbols_image_open_grown(f->path, files->growth, files->ngrowth);
 }
 
 /* NULL when memory is short. Valid until the next call. */

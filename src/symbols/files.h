@@ -9,6 +9,7 @@
 #include <stddef.h>
 
 #include "profile/sites.h"
+#include "symbols/code.h"
 #include "symbols/disassemble.h"
 #include "symbols/image.h"
 #include "symbols/types.h"
@@ -20,6 +21,8 @@ struct symbols_files {
     const struct profile_module
         *mapped; /* the caller's: a jitdump among them names the code of its process */
     size_t nmapped;
+    const struct symbols_growth *growth; /* as for symbols_jit_map_open; the caller's */
+    size_t ngrowth;
 };
 
 /* Of the file with that path, which must stay valid; owned by `files`. NULL: it has none, or memory is short.

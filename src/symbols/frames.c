@@ -76,13 +76,15 @@ static int find_frame(struct naming *n, const struct symbols_frame *f, uint64_t 
                              n->err);
 }
 
-int naming_place(struct naming *n, struct symbols_image *image, uint64_t offset, enum naming_detail detail,
-                 uint64_t *inner, uint64_t *outer)
+int naming_place(struct naming *n, struct symbols_image *image, uint32_t made, uint64_t offset,
+                 enum naming_detail detail, uint64_t *inner, uint64_t *outer)
 {
     struct symbols_frame frames[SYMBOLS_MOST_FRAMES];
-    unsigned nframes =
-        image != NULL ? symbols_image_frames(image, offset, detail != NAMING_FUNCTION, frames) : 0;
-    int code = 0;
+    int code = 0, lines = detail != NAMING_FUNCTION;
+    unsigned nframes = 0;
+    if (image != NULL)
+        nframes = made != 0 ? symbols_image_frames_made(image, made, offset, lines, frames)
+                            : symbols_image_frames(image, offset, lines, frames);
     *inner = *outer = 0;
     for (unsigned i = nframes; i > 0 && code == 0; i--) {
         if (detail != NAMING_COLUMNS)

@@ -54,10 +54,10 @@ struct symbol {
 struct symbols_image {
     Dwfl *dwfl;
     Dwfl_Module *module;
-    struct jit_map *jit;   /* instead of all that follows, if offsets are addresses of JIT code */
-    Elf *elf;              /* of the vDSO; else libdwfl's */
-    GElf_Addr bias;        /* of symbols, and of addresses that libdwfl is asked about */
-    Dwarf_Addr debug_bias; /* of debug information */
+    struct jit_entries *jit; /* instead of all that follows, if offsets are addresses of JIT code */
+    Elf *elf;                /* of the vDSO; else libdwfl's */
+    GElf_Addr bias;          /* of symbols, and of addresses that libdwfl is asked about */
+    Dwarf_Addr debug_bias;   /* of debug information */
     char build_id[2 * 64 + 1];
     char base[256]; /* file name without folders */
     struct unit *units;
@@ -205,13 +205,19 @@ static void note_build_id(struct symbols_image *image)
 
 struct symbols_image *symbols_image_open(const char *path)
 {
+    return symbols_image_open_grown(path, NULL, 0);
+}
+
+struct symbols_image *symbols_image_open_grown(const char *path, const struct symbols_growth *growth,
+                                               size_t n)
+{
     struct symbols_image *image = calloc(1, sizeof *image);
     if (image == NULL)
         return NULL;
     snprintf(image->base, sizeof image->base, "%s", base_name(path));
     uint32_t pid;
     if (symbols_jit_map_is(path) || symbols_jit_dump_is(path, &pid)) {
-        if ((image->jit = symbols_jit_map_open(path)) != NULL)
+        if ((image->jit = symbols_jit_map_open(path, growth, n)) != NULL)
             return image;
         symbols_image_close(image);
         return NULL;
@@ -250,7 +256,7 @@ void symbols_image_close(struct symbols_image *image)
         free(name->text);
         free(name);
     }
-    symbols_jit_map_close(image->jit);
+    jit_entries_free(image->jit);
     if (image->dwfl == NULL)
         elf_end(image->elf);
     else
@@ -474,16 +480,37 @@ static const char *place_of(struct symbols_image *image, uint64_t address)
     return keep(image, strdup(text));
 }
 
+struct jit_entries *symbols_image_jit(const struct symbols_image *image)
+{
+    return image->jit;
+}
+
+unsigned symbols_image_frames_made(struct symbols_image *image, uint32_t made, uint64_t address, int lines,
+                                   struct symbols_frame frames[SYMBOLS_MOST_FRAMES])
+{
+    static const char url[] = "file://";
+    const uint32_t *list;
+    const char *file = NULL;
+    if (image->jit == NULL)
+        return 0;
+    size_t n = made == 0 ? jit_entries_at(image->jit, address, &list) : 1;
+    if (n == 0)
+        return 0;
+    uint32_t entry = made != 0 ? made - 1 : jit_entries_during(image->jit, list, n, UINT64_MAX, UINT64_MAX);
+    frames[0] = (struct symbols_frame){.function = jit_entries_name(image->jit, entry)};
+    if (lines && (frames[0].line = jit_entries_line(image->jit, entry, address, &file)) != 0)
+        frames[0].file = strncmp(file, url, sizeof url - 1) == 0 ? file + sizeof url - 1 : file;
+    return frames[0].function != NULL;
+}
+
 unsigned symbols_image_frames(struct symbols_image *image, uint64_t offset, int lines,
                               struct symbols_frame frames[SYMBOLS_MOST_FRAMES])
 {
     uint64_t address;
     if (lines)
         find_units(image);
-    if (image->jit != NULL) {
-        frames[0] = (struct symbols_frame){.function = symbols_jit_map_find(image->jit, offset)};
-        return frames[0].function != NULL;
-    }
+    if (image->jit != NULL)
+        return symbols_image_frames_made(image, 0, offset, lines, frames);
     Elf *elf = image->module != NULL ? dwfl_module_getelf(image->module, &image->bias) : image->elf;
     if (address_of(elf, offset, &address) != 0)
         return 0;

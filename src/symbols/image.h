@@ -10,6 +10,7 @@
 #ifndef CACHEGRAM_SYMBOLS_IMAGE_H
 #define CACHEGRAM_SYMBOLS_IMAGE_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 /* Frames of inlined functions beyond that are omitted. */
@@ -28,6 +29,13 @@ struct symbols_image;
 /* For a path as in /proc/PID/maps, including "[vdso]", or that of a JIT compiler's map (symbols/jit-map.h),
  * whose offsets are addresses. NULL if it cannot be read, or memory is short. */
 struct symbols_image *symbols_image_open(const char *path);
+struct symbols_growth;
+struct jit_entries;
+/* Likewise; growth[n]: as for symbols_jit_map_open. */
+struct symbols_image *symbols_image_open_grown(const char *path, const struct symbols_growth *growth,
+                                               size_t n);
+/* What a JIT compiler made, if it is such a file; else NULL. */
+struct jit_entries *symbols_image_jit(const struct symbols_image *image);
 void symbols_image_close(struct symbols_image *image); /* NULL is allowed */
 /* For tests that do without source lines: from now on, debug information is not read. For the C library that
  * takes longer than most programs run. */
@@ -41,6 +49,10 @@ const char *symbols_image_build_id(const struct symbols_image *image);
  */
 unsigned symbols_image_frames(struct symbols_image *image, uint64_t offset, int lines,
                               struct symbols_frame frames[SYMBOLS_MOST_FRAMES]);
+/* Likewise for code of entry `made` - 1 of symbols_image_jit, at an address. made 0: of the last one there.
+ */
+unsigned symbols_image_frames_made(struct symbols_image *image, uint32_t made, uint64_t address, int lines,
+                                   struct symbols_frame frames[SYMBOLS_MOST_FRAMES]);
 struct Dwfl_Module;
 /* The file with its debug information, owned by the image; NULL: it has none. */
 struct Dwfl_Module *symbols_image_module(struct symbols_image *image);

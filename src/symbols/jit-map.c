@@ -8,36 +8,30 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/array.h"
 #include "base/base-name.h"
+#include "base/clock-ns.h"
+#include "symbols/jit-dump.h"
 
-#define MOST_BYTES (256 << 20) /* of a file; the rest is ignored */
-
-struct entry {
-    uint64_t low, high, highest; /* highest: of this entry and all before it */
-    uint32_t order;              /* in the file */
-    const char *name;            /* in the text */
-};
-
-struct jit_map {
-    char *text;
-    struct entry *entries; /* by low */
-    size_t n, capacity;
-};
+#define MOST_BYTES (256 << 20) /* of a map; the rest is ignored */
 
 void symbols_jit_map_path(uint32_t pid, char path[SYMBOLS_JIT_MAP_PATH])
 {
     snprintf(path, SYMBOLS_JIT_MAP_PATH, "/tmp/perf-%" PRIu32 ".map", pid);
 }
 
-int symbols_jit_map_is(const char *path)
+static int map_pid(const char *path, uint32_t *pid)
 {
     char wanted[SYMBOLS_JIT_MAP_PATH];
-    uint32_t pid;
-    if (sscanf(path, "/tmp/perf-%" SCNu32, &pid) != 1)
+    if (sscanf(path, "/tmp/perf-%" SCNu32, pid) != 1)
         return 0;
-    symbols_jit_map_path(pid, wanted);
+    symbols_jit_map_path(*pid, wanted);
     return strcmp(path, wanted) == 0;
+}
+
+int symbols_jit_map_is(const char *path)
+{
+    uint32_t pid;
+    return map_pid(path, &pid);
 }
 
 int symbols_jit_dump_is(const char *path, uint32_t *pid)
@@ -49,41 +43,53 @@ int symbols_jit_dump_is(const char *path, uint32_t *pid)
     return strcmp(base_name(path), wanted) == 0;
 }
 
-/* The contents, ending with 0; NULL: there are none for us. Anybody may write to /tmp: as perf does, only
- * this user's and root's files are read, and no links. */
-static char *read_text(const char *path, size_t *length)
+/* Anybody may write to /tmp: as perf does, only this user's and root's files are read, and no links. */
+static int open_file(const char *path, size_t *size)
 {
     struct stat info;
-    size_t used = 0;
-    char *text = NULL;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0)
-        return NULL;
+        return -1;
     if (fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && (info.st_uid == geteuid() || info.st_uid == 0)) {
-        size_t size = info.st_size < MOST_BYTES ? (size_t)info.st_size : MOST_BYTES;
-        text = malloc(size + 1);
-        for (ssize_t got = 1; text != NULL && used < size && got > 0; used += got > 0 ? (size_t)got : 0)
-            got = read(fd, text + used, size - used);
-        if (text != NULL)
-            text[used] = '\0';
-        *length = used;
+        *size = info.st_size < MOST_BYTES ? (size_t)info.st_size : MOST_BYTES;
+        return fd;
     }
     close(fd);
-    return text;
+    return -1;
 }
 
-static int add_entry(struct jit_map *map, uint64_t low, uint64_t size, const char *name)
+/* --- a map --- */
+
+/* When the file was last seen without what ends at a place. */
+struct clock {
+    const struct symbols_growth *growth;
+    size_t n, next;  /* the last one that shows less of the file is before `next` */
+    uint64_t *least; /* least size from there on */
+    uint32_t pid;
+};
+
+static uint64_t time_of(struct clock *c, uint64_t end)
 {
-    if (size == 0 || low + size < low || *name == '\0')
-        return 0;
-    if (ARRAY_GROW(map->entries, map->n, map->capacity) < 0)
+    while (c->next < c->n && c->least[c->next] < end)
+        c->next++;
+    return c->next > 0 ? c->growth[c->next - 1].at_ns : 0;
+}
+
+static int clock_init(struct clock *c, const char *path, const struct symbols_growth *growth, size_t n)
+{
+    *c = (struct clock){.growth = growth, .n = n};
+    uint64_t least = UINT64_MAX;
+    if (!map_pid(path, &c->pid) || (c->least = calloc(n + 1, sizeof *c->least)) == NULL)
         return -1;
-    map->entries[map->n] = (struct entry){low, low + size, 0, (uint32_t)map->n, name};
-    map->n++;
+    for (size_t i = n; i > 0; i--) {
+        if (growth[i - 1].pid == c->pid && growth[i - 1].bytes < least)
+            least = growth[i - 1].bytes;
+        c->least[i - 1] = least;
+    }
     return 0;
 }
 
-static int add_line(struct jit_map *map, char *line)
+static int add_line(struct jit_entries *entries, char *line, struct clock *c, uint64_t end_of_line)
 {
     char *end;
     uint64_t low = strtoull(line, &end, 16), size;
@@ -93,132 +99,63 @@ static int add_line(struct jit_map *map, char *line)
     size = strtoull(second, &end, 16);
     if (end == second || *end != ' ')
         return 0;
-    return add_entry(map, low, size, end + 1);
+    return jit_entries_add(
+        entries, (struct jit_entry){
+                     .low = low, .high = low + size, .from_ns = time_of(c, end_of_line), .name = end + 1});
 }
 
-static int add_lines(struct jit_map *map)
+static int add_lines(struct jit_entries *entries, int fd, size_t size, struct clock *c)
 {
-    char *rest;
-    int code = 0;
-    for (char *line = strtok_r(map->text, "\n", &rest); line != NULL && code == 0;
+    size_t used = 0;
+    char *rest, *text = jit_entries_keep(entries, size + 1);
+    int code = text != NULL ? 0 : -1;
+    for (ssize_t got = 1; text != NULL && used < size && got > 0; used += got > 0 ? (size_t)got : 0)
+        got = read(fd, text + used, size - used);
+    if (text != NULL)
+        text[used] = '\0';
+    for (char *line = text != NULL ? strtok_r(text, "\n", &rest) : NULL; line != NULL && code == 0;
          line = strtok_r(NULL, "\n", &rest))
-        code = add_line(map, line);
+        code = add_line(entries, line, c, (uint64_t)(line - text) + strlen(line));
     return code;
 }
 
-/* --- jitdump --- */
-
-struct dump_header {
-    uint32_t magic, version, size, machine, pad, pid;
-    uint64_t time, flags;
-};
-#define DUMP_MAGIC 0x4a695444u
-struct dump_record {
-    uint32_t kind, size; /* size: of all of it */
-    uint64_t time;
-};
-enum { DUMP_LOAD = 0, DUMP_MOVE = 1 };
-struct dump_load { /* then the name, and the code */
-    uint32_t pid, tid;
-    uint64_t vma, address, bytes, index;
-};
-struct dump_move {
-    uint32_t pid, tid;
-    uint64_t vma, from, to, bytes, index;
-};
-
-/* The name of what was made last at that address; NULL: nothing was. */
-static const char *last_name(const struct jit_map *map, uint64_t address)
+static int read_map(struct jit_entries *entries, const char *path, int fd, size_t size,
+                    const struct symbols_growth *growth, size_t n)
 {
-    for (size_t i = map->n; i > 0; i--)
-        if (map->entries[i - 1].low == address)
-            return map->entries[i - 1].name;
-    return NULL;
-}
-
-/* The rest of a record, n bytes. */
-static int add_record(struct jit_map *map, uint32_t kind, const char *rest, size_t n)
-{
-    struct dump_load load;
-    struct dump_move move;
-    if (kind == DUMP_LOAD && n > sizeof load && memchr(rest + sizeof load, '\0', n - sizeof load) != NULL) {
-        memcpy(&load, rest, sizeof load);
-        return add_entry(map, load.address, load.bytes, rest + sizeof load);
-    }
-    if (kind == DUMP_MOVE && n >= sizeof move) {
-        memcpy(&move, rest, sizeof move);
-        const char *name = last_name(map, move.from);
-        return name != NULL ? add_entry(map, move.to, move.bytes, name) : 0;
-    }
-    return 0;
-}
-
-static int add_records(struct jit_map *map, size_t length)
-{
-    struct dump_header header;
-    struct dump_record record;
-    if (length < sizeof header)
+    struct clock c;
+    if (clock_init(&c, path, growth, n) < 0)
         return -1;
-    memcpy(&header, map->text, sizeof header);
-    if (header.magic != DUMP_MAGIC || header.size < sizeof header)
-        return -1;
-    for (size_t at = header.size; at <= length && length - at >= sizeof record; at += record.size) {
-        memcpy(&record, map->text + at, sizeof record);
-        if (record.size < sizeof record || record.size > length - at)
-            break;
-        if (add_record(map, record.kind, map->text + at + sizeof record, record.size - sizeof record) < 0)
-            return -1;
-    }
-    return 0;
+    int code = add_lines(entries, fd, size, &c);
+    free(c.least);
+    return code;
 }
 
-static int compare(const void *a, const void *b)
+struct jit_entries *symbols_jit_map_open(const char *path, const struct symbols_growth *growth, size_t n)
 {
-    const struct entry *x = a, *y = b;
-    if (x->low != y->low)
-        return x->low < y->low ? -1 : 1;
-    return x->order < y->order ? -1 : x->order > y->order;
-}
-
-struct jit_map *symbols_jit_map_open(const char *path)
-{
-    struct jit_map *map = calloc(1, sizeof *map);
-    size_t length = 0;
+    size_t size;
     uint32_t pid;
-    int failed = map == NULL || (map->text = read_text(path, &length)) == NULL;
-    if (!failed)
-        failed = (symbols_jit_dump_is(path, &pid) ? add_records(map, length) : add_lines(map)) < 0;
-    if (failed) {
-        symbols_jit_map_close(map);
+    int fd = open_file(path, &size), code;
+    struct jit_entries *entries = fd >= 0 ? jit_entries_new() : NULL;
+    if (entries == NULL)
+        code = -1;
+    else if (symbols_jit_dump_is(path, &pid))
+        code = jit_dump_read(entries, fd, clock_ns(CLOCK_MONOTONIC));
+    else
+        code = read_map(entries, path, fd, size, growth, n);
+    if (fd >= 0)
+        close(fd);
+    if (code < 0) {
+        jit_entries_free(entries);
         return NULL;
     }
-    if (map->n > 0)
-        qsort(map->entries, map->n, sizeof *map->entries, compare);
-    uint64_t highest = 0;
-    for (size_t i = 0; i < map->n; i++) {
-        highest = map->entries[i].high > highest ? map->entries[i].high : highest;
-        map->entries[i].highest = highest;
-    }
-    return map;
+    jit_entries_sort(entries);
+    return entries;
 }
 
-void symbols_jit_map_close(struct jit_map *map)
+const char *symbols_jit_map_find(struct jit_entries *entries, uint64_t address)
 {
-    if (map == NULL)
-        return;
-    free(map->entries);
-    free(map->text);
-    free(map);
-}
-
-const char *symbols_jit_map_find(const struct jit_map *map, uint64_t address)
-{
-    const struct entry *best = NULL;
-    size_t end = ARRAY_UP_TO(map->entries, map->n, low, address);
-    for (; end > 0 && map->entries[end - 1].highest > address; end--) {
-        const struct entry *e = &map->entries[end - 1];
-        if (address < e->high && (best == NULL || e->order > best->order))
-            best = e;
-    }
-    return best != NULL ? best->name : NULL;
+    const uint32_t *list;
+    size_t n = jit_entries_at(entries, address, &list);
+    return n > 0 ? jit_entries_name(entries, jit_entries_during(entries, list, n, UINT64_MAX, UINT64_MAX))
+                 : NULL;
 }

@@ -148,7 +148,8 @@ static int number_rows(struct naming *n)
     uint32_t *rest = calloc(nimages + 1, sizeof *rest);
     n->image = calloc(nsites + nimages + 1, sizeof *n->image);
     n->offset = calloc(nsites + nimages + 1, sizeof *n->offset);
-    if (rest == NULL || n->image == NULL || n->offset == NULL) {
+    n->made = calloc(nsites + nimages + 1, sizeof *n->made);
+    if (rest == NULL || n->image == NULL || n->offset == NULL || n->made == NULL) {
         free(rest);
         return -ENOMEM;
     }
@@ -164,6 +165,7 @@ static int number_rows(struct naming *n)
         if (n->ids[site] != 0) {
             n->ids[site] = ++n->nrows;
             n->offset[n->nrows] = n->code->sites[site].offset;
+            n->made[n->nrows] = n->code->sites[site].made;
         } else if (n->references[site] > 0 || n->far[site] > 0) {
             if (rest[image] == 0) {
                 rest[image] = ++n->nrows;
@@ -188,7 +190,7 @@ static int store_site(struct naming *n, struct symbols_image *image, uint32_t ro
                                 .firsts = n->row_firsts[row]};
     int code = 0;
     if (site.offset != PROFILE_SITE_REST)
-        code = naming_place(n, image, site.offset, NAMING_LINES, &site.frame, &site.outer);
+        code = naming_place(n, image, n->made[row], site.offset, NAMING_LINES, &site.frame, &site.outer);
     return code == 0 ? profile_add_site(n->profile, &site, n->err) : code;
 }
 
@@ -225,7 +227,7 @@ static int store_path(struct naming *n, const struct profile_object *object)
             break;
         frame.offset = strtoull(end, &end, 16);
         frame.module = (char *)(file < n->code->nfiles ? n->code->files[file] : "");
-        code = naming_place(n, symbols_files_image(&n->files, frame.module), frame.offset, NAMING_COLUMNS,
+        code = naming_place(n, symbols_files_image(&n->files, frame.module), 0, frame.offset, NAMING_COLUMNS,
                             &frame.frame, &outer);
         if (code == 0)
             code = profile_add_object_frame(n->profile, &frame, n->err);
@@ -308,6 +310,7 @@ static void naming_clear(struct naming *n)
     free(n->ids);
     free(n->image);
     free(n->offset);
+    free(n->made);
     tally_clear(&n->counts);
     tally_clear(&n->misses);
     free(n->row_references);
@@ -316,42 +319,56 @@ static void naming_clear(struct naming *n)
     free(n->object_firsts);
     free(n->object_used);
     free(n->path_used);
+    naming_split_clear(n);
     site_map_free(n->map);
     symbols_files_clear(&n->files);
 }
 
+static int allocate(struct naming *n)
+{
+    const struct symbols_code *code = n->code;
+    n->references = calloc(code->nsites + 1, sizeof *n->references);
+    n->far = calloc(code->nsites + 1, sizeof *n->far);
+    n->order = calloc(code->nsites + 1, sizeof *n->order);
+    n->ids = calloc(code->nsites + 1, sizeof *n->ids);
+    n->object_references = calloc(code->nobjects + 1, sizeof *n->object_references);
+    n->object_firsts = calloc(code->nobjects + 1, sizeof *n->object_firsts);
+    n->object_used = calloc(code->nobjects + 1, 1);
+    n->path_used = calloc(code->npaths + 1, 1);
+    if (n->references == NULL || n->far == NULL || n->order == NULL || n->ids == NULL ||
+        n->object_references == NULL || n->object_firsts == NULL || n->object_used == NULL ||
+        n->path_used == NULL)
+        return error_set(n->err, -ENOMEM, "out of memory for the code of a run");
+    return 0;
+}
+
 int symbols_name(struct profile *p, const struct symbols_code *code, struct error *err)
 {
-    struct naming n = {.profile = p, .code = code, .err = err};
+    struct naming n = {
+        .profile = p, .code = code, .err = err, .files = {.growth = code->growth, .ngrowth = code->ngrowth}};
     struct profile_module *modules = NULL;
-    size_t nsites = code->nsites, nmodules = 0;
-    n.references = calloc(nsites + 1, sizeof *n.references);
-    n.far = calloc(nsites + 1, sizeof *n.far);
-    n.order = calloc(nsites + 1, sizeof *n.order);
-    n.ids = calloc(nsites + 1, sizeof *n.ids);
-    n.object_references = calloc(code->nobjects + 1, sizeof *n.object_references);
-    n.object_firsts = calloc(code->nobjects + 1, sizeof *n.object_firsts);
-    n.object_used = calloc(code->nobjects + 1, 1);
-    n.path_used = calloc(code->npaths + 1, 1);
-    int status = 0;
-    if (n.references == NULL || n.far == NULL || n.order == NULL || n.ids == NULL ||
-        n.object_references == NULL || n.object_firsts == NULL || n.object_used == NULL ||
-        n.path_used == NULL)
-        status = error_set(err, -ENOMEM, "out of memory for the code of a run");
-    else if ((n.map = site_map_load(p, err)) == NULL)
-        status = -ENOMEM;
-    if (status == 0)
-        status = profile_modules(p, &modules, &nmodules, err);
+    size_t nmodules = 0;
+    int status = profile_modules(p, &modules, &nmodules, err);
     n.files.mapped = modules;
     n.files.nmapped = nmodules;
+    if (status == 0)
+        status = naming_split(&n);
+    if (status == 0)
+        status = allocate(&n);
+    if (status == 0 && (n.map = site_map_load(p, err)) == NULL)
+        status = -ENOMEM;
     if (status == 0)
         status = find_weights(&n);
     if (status == 0)
         status = profile_each_site_counts(p, take_row, &n, err);
     if (status == 0)
         status = profile_hits(p, 0, &n.hits, &n.nhits, err);
+    if (status == 0)
+        naming_settle(&n);
     if (status == 0 && (status = number_rows(&n)) < 0)
         error_set(err, status, "out of memory for the code of a run");
+    if (status == 0)
+        naming_settle_rows(&n);
     n.second = 1;
     if (status == 0)
         status = profile_each_site_counts(p, take_row, &n, err);
@@ -364,11 +381,11 @@ int symbols_name(struct profile *p, const struct symbols_code *code, struct erro
     if (status == 0)
         status = naming_describe(&n);
     if (status == 0)
-        status = symbols_fields_store(p, code, n.ids, &n.files, n.object_used, err);
+        status = symbols_fields_store(p, n.code, n.ids, &n.files, n.object_used, err);
     if (status == 0)
         status = store_objects(&n);
     if (status == 0)
-        status = site_map_store(n.map, p, n.ids, nsites, err);
+        status = site_map_store(n.map, p, n.ids, n.code->nsites, err);
     if (status == 0)
         status = store_hits(&n);
     naming_clear(&n);

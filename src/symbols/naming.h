@@ -39,6 +39,7 @@ struct naming {
     uint32_t nrows;
     uint32_t *image;  /* index */
     uint64_t *offset; /* or PROFILE_SITE_REST */
+    uint32_t *made;   /* as of a site */
     uint64_t *row_references, *row_firsts;
     struct tally counts; /* by row */
     struct tally misses; /* by row, those that may bring a line into a cache of SYMBOLS_USE_LINES */
@@ -50,8 +51,9 @@ struct naming {
     /* of the row that is read */
     uint64_t process;
     double weight;
-    int exact;  /* of a part of the run in which every reference was recorded */
-    int second; /* pass */
+    int exact;           /* of a part of the run in which every reference was recorded */
+    int second;          /* pass */
+    struct split *split; /* NULL: no code was replaced */
     struct profile_hit *hits;
     size_t nhits;
 };
@@ -62,10 +64,21 @@ enum naming_detail {
     NAMING_LINES,
     NAMING_COLUMNS, /* as well: tells the calls of one line apart */
 };
-/* The frames at an offset of the file: the rows of the innermost and the outermost one; 0: none. 0, or
- * negative with n->err. */
-int naming_place(struct naming *n, struct symbols_image *image, uint64_t offset, enum naming_detail detail,
-                 uint64_t *inner, uint64_t *outer);
+/* The frames at an offset of the file: the rows of the innermost and the outermost one; 0: none. made: as of
+ * a site. 0, or negative with n->err. */
+int naming_place(struct naming *n, struct symbols_image *image, uint32_t made, uint64_t offset,
+                 enum naming_detail detail, uint64_t *inner, uint64_t *outer);
+/*
+ * Where code of a JIT compiler has replaced other code: gives what both did sites of their own. Changes the
+ * profile's counts and blocks, and n->code. Before n->map is loaded. 0, or negative with n->err.
+ */
+int naming_split(struct naming *n);
+/* After references of sites were counted: what is not known by time belongs to the code that made most
+ * references at its place. */
+void naming_settle(struct naming *n);
+/* After rows have numbers: that of a site which naming_settle has found to be the same as another one. */
+void naming_settle_rows(struct naming *n);
+void naming_split_clear(struct naming *n);
 /* Stores by which paths rows were reached, but not yet the paths. Likewise. */
 int naming_site_paths(struct naming *n);
 /* Stores the paths through that image, by number; number nimages: those of which no image is known. lines:

@@ -57,6 +57,49 @@ def test_kept_apart_without_names(built, record, cachegram):
     assert "  [jit]" in text and "[[jit]]" not in text and "Note: [jit] is code made at run time" in text
 
 
+# Rounds: in full mode a map's times are as exact as the file's, which is some milliseconds.
+REPLACED = {"full": (FULL, 400), "burst": (["--overhead", "50"], 8000)}
+
+
+@pytest.mark.parametrize("how", ["map", "dump", "dump-header"])
+@pytest.mark.parametrize("mode", REPLACED)
+def test_replaced(mode, how, built, record, cachegram, tmp_path):
+    """Two functions of the same instructions, one after the other at the same place."""
+    source = tmp_path / "walk.src"
+    source.write_text("function walk\n  sum = 0\n  sum += table[at]\n  at++\n")
+    result, db = record(REPLACED[mode][0], [built / "jit_replace", REPLACED[mode][1], how, source], cwd=tmp_path)
+    try:
+        assert result.status == 0, result.err
+        rows = {row["function"]: row for row in hotspots(cachegram, db)}
+        far, near = rows["walk_far"], rows["walk_near"]
+        assert float(far["miss_share"]) > 0.95 and float(far["miss_ratio"]) > (0.95 if mode == "full" else 0.5)
+        assert float(near["miss_ratio"]) < 0.05
+        least = 0.4 if mode == "full" else 0.15  # bursts are few
+        assert float(far["refs_share"]) > least and float(near["refs_share"]) > least
+        places = [row for row in hotspots(cachegram, db, "--by", "insn") if float(row["refs_share"]) > 0.1]
+        assert {row["function"] for row in places} == {"walk_far", "walk_near"}
+        assert places[0]["offset"] == places[1]["offset"]
+        with sqlite3.connect(f"file:{db}?mode=ro", uri=True) as con:
+            assert con.execute("select count(*) from frame where function = 'walk_far' and line = 3").fetchone()[0] == (how != "map")
+        annotated = run([cachegram, "annotate", "--size", "1M", db, "walk_far"]).out.decode()
+        if how == "map":
+            assert "No line numbers" in annotated
+        else:
+            assert str(source) in annotated
+            share = re.search(r"([\d.]+)% .* 3    sum \+= table\[at\]$", annotated, re.M)
+            assert share and float(share[1]) > 95, annotated
+    finally:
+        map_of(db).unlink(missing_ok=True)
+
+
+def test_replaced_without_times(built, record, cachegram, tmp_path):
+    """The last name counts."""
+    result, db = record(FULL, [built / "jit_replace", 40, "dump-no-times"], cwd=tmp_path)
+    assert result.status == 0, result.err
+    rows = {row["function"]: row for row in hotspots(cachegram, db)}
+    assert float(rows["walk_near"]["refs_share"]) > 0.9 and "walk_far" not in rows
+
+
 @pytest.mark.parametrize("way", ["--perf-basic-prof", "--perf-prof"])
 def test_node(way, record, cachegram, tmp_path):
     """A real JIT compiler: the function of the script is named with its file, by a map or by a jitdump."""
@@ -78,5 +121,10 @@ console.log(sum);
         first = hotspots(cachegram, db)[0]
         assert re.search(r"shuffled .*app\.js:2", first["function"]), first
         assert re.fullmatch(r"/tmp/perf-\d+\.map" if way == "--perf-basic-prof" else rf"{tmp_path}/jit-\d+\.dump", first["module"])
+        if way == "--perf-prof":
+            annotated = run([cachegram, "annotate", "--size", "1M", db, "shuffled"]).out.decode()
+            assert str(script) in annotated
+            share = re.search(r"([\d.]+)% .* 4    for \(let i = 0", annotated)
+            assert share and float(share[1]) > 50, annotated
     finally:
         map_of(db).unlink(missing_ok=True)

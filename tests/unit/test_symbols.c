@@ -350,7 +350,7 @@ static void map_of_a_jit_compiler(void **state)
     assert_false(symbols_jit_map_is("/tmp/perf-x.map"));
     assert_false(symbols_jit_map_is("/tmp/perf-01.map"));
     unlink(path);
-    assert_null(symbols_jit_map_open(path));
+    assert_null(symbols_jit_map_open(path, NULL, 0));
     FILE *f = fopen(path, "w");
     assert_non_null(f);
     fputs("1000 100 first\n2000 1000 wide\n2100 10 inside\n1080 100 second, with spaces\nnonsense\n"
@@ -358,7 +358,7 @@ static void map_of_a_jit_compiler(void **state)
           "newline",
           f);
     fclose(f);
-    struct jit_map *map = symbols_jit_map_open(path);
+    struct jit_entries *map = symbols_jit_map_open(path, NULL, 0);
     assert_non_null(map);
     assert_null(symbols_jit_map_find(map, 0xfff));
     assert_string_equal(symbols_jit_map_find(map, 0x1000), "first");
@@ -370,7 +370,7 @@ static void map_of_a_jit_compiler(void **state)
     assert_string_equal(symbols_jit_map_find(map, 0x220f), "last, without a newline");
     assert_null(symbols_jit_map_find(map, 0x3000));
     assert_null(symbols_jit_map_find(map, UINT64_MAX));
-    symbols_jit_map_close(map);
+    jit_entries_free(map);
     struct symbols_image *image = symbols_image_open(path);
     assert_non_null(image);
     assert_int_equal(symbols_image_frames(image, 0x1001, 1, frames), 1);
@@ -380,7 +380,7 @@ static void map_of_a_jit_compiler(void **state)
     symbols_image_close(image);
     unlink(path);
     assert_int_equal(symlink("/etc/passwd", path), 0); /* anybody may make one in /tmp */
-    assert_null(symbols_jit_map_open(path));
+    assert_null(symbols_jit_map_open(path, NULL, 0));
     unlink(path);
 }
 
@@ -423,7 +423,7 @@ static void dump_of_a_jit_compiler(void **state)
     fflush(f);
     assert_int_equal(ftruncate(fileno(f), ftell(f) - 100), 0); /* it was being written */
     fclose(f);
-    struct jit_map *map = symbols_jit_map_open(path);
+    struct jit_entries *map = symbols_jit_map_open(path, NULL, 0);
     assert_non_null(map);
     assert_string_equal(symbols_jit_map_find(map, 0x1000), "first");
     assert_string_equal(symbols_jit_map_find(map, 0x100b), "second");
@@ -433,14 +433,14 @@ static void dump_of_a_jit_compiler(void **state)
     assert_null(symbols_jit_map_find(map, 0x9800));
     assert_null(symbols_jit_map_find(map, 0xa000));
     assert_null(symbols_jit_map_find(map, 0xb000));
-    symbols_jit_map_close(map);
+    jit_entries_free(map);
     assert_int_equal(truncate(path, 39), 0);
-    assert_null(symbols_jit_map_open(path));
+    assert_null(symbols_jit_map_open(path, NULL, 0));
     f = fopen(path, "w");
     assert_non_null(f);
     fputs("1000 100 a map in the place of a dump, and longer than its header is", f);
     fclose(f);
-    assert_null(symbols_jit_map_open(path));
+    assert_null(symbols_jit_map_open(path, NULL, 0));
     unlink(path);
     rmdir(folder);
 }
@@ -463,7 +463,7 @@ static void rows_for_what_represents_much(void **state)
 {
     /* Of each of three blocks: its number, less that before, one reference, its site likewise. */
     static const uint8_t blocks[] = {0, 1, 0, 1, 1, 2, 1, 1, 2};
-    static const struct symbols_site found[] = {{0, 0x100}, {0, 0x200}, {0, 0x300}};
+    static const struct symbols_site found[] = {{.offset = 0x100}, {.offset = 0x200}, {.offset = 0x300}};
     static const char *const images[] = {""};
     const struct symbols_code code = {.images = images, .nimages = 1, .sites = found, .nsites = 3};
     struct profile_burst burst = {.process = 1, .references = 1000, .weight = 1, .gap_ns = 1e8};

@@ -153,8 +153,8 @@ static void begin_reducing(struct drain *d, struct slot *slot)
     uint32_t pid = slot->pid;
     struct error err;
     struct decode_source source = source_of(d, proc);
-    if (d->reducer != NULL &&
-        reduce_process_init(d->reducer, &slot->process, &source, proc->module, &proc->nmodules, &err) < 0)
+    if (d->reducer != NULL && reduce_process_init(d->reducer, &slot->process, &source, proc->module,
+                                                  &proc->nmodules, pid, &err) < 0)
         drain_set_trouble(d, &err);
     if (slot->process.decoder != NULL && d->session->map->heap != 0 &&
         reduce_process_objects(d->reducer, &slot->process, proc, pid, copied_process(d, proc), &err) < 0)

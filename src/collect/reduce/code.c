@@ -151,11 +151,11 @@ static int64_t add_site(struct code *c, struct adding *a, uint64_t pc, uint32_t 
     if (module < a->nmodules) {
         if (find_module(c, a, module) < 0)
             return -ENOMEM;
-        return find_site(c, (struct symbols_site){a->image[module], pc - a->base[module]});
+        return find_site(c, (struct symbols_site){.image = a->image[module], .offset = pc - a->base[module]});
     }
     if (a->unknown == NO_IMAGE && (a->unknown = find_image(c, "")) == NO_IMAGE)
         return -ENOMEM;
-    return find_site(c, (struct symbols_site){a->unknown, pc});
+    return find_site(c, (struct symbols_site){.image = a->unknown, .offset = pc});
 }
 
 static int add_block(struct code *c, struct adding *a, uint32_t block, uint32_t *previous_block,
@@ -216,7 +216,8 @@ int64_t code_add_place_in(struct code *c, const struct code_process *process, ui
     if (pc < copy.start || pc >= copy.end)
         return -ENOENT;
     uint32_t image = find_image_of(c, &copy, process->pid, &base);
-    return image != NO_IMAGE ? find_site(c, (struct symbols_site){image, pc - base}) : -ENOMEM;
+    return image != NO_IMAGE ? find_site(c, (struct symbols_site){.image = image, .offset = pc - base})
+                             : -ENOMEM;
 }
 
 int64_t code_add_place(struct code *c, const struct code_process *process, uint64_t pc)

@@ -10,6 +10,16 @@
 #include "collect/tunables.h"
 #include "profile/sites.h"
 
+/* Counts of a process' sites by time, one after the other. */
+struct reduce_parts {
+    uint8_t *bytes;
+    size_t size, capacity;
+    uint32_t block;              /* the last one */
+    uint64_t nblocks;            /* so far */
+    uint64_t begin_ns, since_ns; /* of the first part, and of the one that is counted now */
+    uint64_t now_ns;             /* end of the last buffer */
+};
+
 struct reducer {
     enum reduce_mode mode;
     int full_over; /* REDUCE_FULL_FIRST: bursts have begun */
@@ -37,8 +47,12 @@ struct reducer {
     struct hist buffer_stack;             /* full mode: stack distances of the buffer that is reduced */
     struct ahead *ahead;                  /* full mode: NULL until it is needed, or if it cannot be had */
     int in_turn;                          /* buffers are not decoded ahead */
-    struct windows *windows;              /* NULL: none */
-    uint32_t *touched;                    /* decoder_touches of a burst's touches */
+    struct jit_watch jit;
+    struct symbols_slice *slices;
+    size_t nslices, slices_capacity;
+    uint64_t slices_bytes;
+    struct windows *windows; /* NULL: none */
+    uint32_t *touched;       /* decoder_touches of a burst's touches */
     size_t ntouched, touched_capacity;
     struct shape_piece *shape_piece; /* work space; NULL: nothing is recorded that needs it */
     struct reduce_totals totals;
@@ -110,6 +124,8 @@ void reducer_free(struct reducer *r)
     free(r->touched);
     sites_free(r->sites);
     code_use_free(r->use);
+    jit_watch_clear(&r->jit);
+    free(r->slices);
     code_free(r->code);
     object_table_free(r->objects);
     call_tree_free(r->paths);
@@ -125,8 +141,16 @@ const struct reduce_totals *reduce_totals(const struct reducer *r)
     return r != NULL ? &r->totals : &nothing;
 }
 
+static void parts_free(struct reduce_parts *parts)
+{
+    if (parts != NULL)
+        free(parts->bytes);
+    free(parts);
+}
+
 static void process_free(struct reduce_process *process)
 {
+    parts_free(process->parts);
     process_stack_free(process->stack);
     refclock_free(process->clock);
     decoder_free(process->decoder);
@@ -141,9 +165,10 @@ static void process_free(struct reduce_process *process)
 }
 
 int reduce_process_init(struct reducer *r, struct reduce_process *process, const struct decode_source *source,
-                        const struct wire_module *modules, const uint32_t *nmodules, struct error *err)
+                        const struct wire_module *modules, const uint32_t *nmodules, uint32_t pid,
+                        struct error *err)
 {
-    *process = (struct reduce_process){0};
+    *process = (struct reduce_process){.jit = {.modules = modules, .nmodules = nmodules, .pid = pid}};
     process->decoder = decoder_new(r->line_bytes, source, err);
     if (process->decoder == NULL)
         return -ENOMEM;
@@ -461,6 +486,7 @@ int reduce_ahead(struct reducer *r, struct reduce_process *process, const struct
         return 0;
     if (process->objects != NULL)
         objects_look_again(process->objects);
+    jit_watch_look(&r->jit, &process->jit);
     if (r->ahead == NULL && (r->ahead = ahead_new()) == NULL) {
         r->in_turn = 1;
         return 0;
@@ -495,6 +521,48 @@ static struct wire_desc with_bounded_gap(const struct reducer *r, const struct w
     if (r->longest_gap_ns != 0 && desc->gap_ns > r->longest_gap_ns)
         bounded.gap_ns = r->gap_ns;
     return bounded;
+}
+
+/* --- full mode: counts by time, if code may change --- */
+
+/* Adds what was counted since the last part. */
+static int add_part(struct reducer *r, struct reduce_process *process)
+{
+    struct reduce_parts *parts = process->parts;
+    const uint8_t *bytes;
+    size_t size;
+    int status =
+        sites_part(process->sites, process->site_blocks, &parts->block, &parts->nblocks, &bytes, &size);
+    if (status < 0 || size == 0)
+        return status;
+    if (ARRAY_GROW_BY(parts->bytes, parts->size, size, parts->capacity) < 0 ||
+        ARRAY_GROW(r->slices, r->nslices, r->slices_capacity) < 0)
+        return -ENOMEM;
+    memcpy(parts->bytes + parts->size, bytes, size);
+    parts->size += size;
+    r->slices_bytes += size;
+    r->slices[r->nslices++] =
+        (struct symbols_slice){process->id, parts->nblocks, parts->since_ns, parts->now_ns};
+    parts->since_ns = parts->now_ns;
+    return 0;
+}
+
+static int end_slice(struct reducer *r, struct reduce_process *process, const struct wire_desc *desc)
+{
+
+    if (process->parts == NULL) {
+        if ((process->parts = calloc(1, sizeof(*process->parts))) == NULL)
+            return -ENOMEM;
+        process->parts->begin_ns = process->parts->since_ns = desc->start_ns;
+    }
+    struct reduce_parts *parts = process->parts;
+    uint64_t now_ns = parts->now_ns = desc->end_ns;
+    uint64_t coarser = r->slices_bytes / COLLECT_SLICES_BYTES;
+    uint64_t part = coarser < 32 ? COLLECT_SLICE_PART >> coarser : 0;
+    if (now_ns <= parts->since_ns ||
+        now_ns - parts->since_ns < (now_ns - parts->begin_ns) / (part > 0 ? part : 1))
+        return 0;
+    return add_part(r, process);
 }
 
 int reduce_buffer(struct reducer *r, struct reduce_process *process, const struct wire_desc *given,
@@ -564,6 +632,10 @@ int reduce_buffer(struct reducer *r, struct reduce_process *process, const struc
         reduced->has_sites = 1;
     else if (sink.sites != NULL && status >= 0)
         sites_next_buffer(sink.sites);
+    if (r->code != NULL)
+        jit_watch_look(&r->jit, &process->jit);
+    if (full && process->jit.is && sink.sites != NULL && status >= 0)
+        status = end_slice(r, process, desc);
     sink.cold += reduced->summary.lines;
     if (status < 0)
         return out_of_memory(r, &sink, status, err);
@@ -646,9 +718,16 @@ int reduce_process_code(struct reducer *r, struct reduce_process *process, struc
     int status = 0;
     if (process->site_blocks == NULL)
         return 0;
+    jit_watch_end(&r->jit, &process->jit);
     if (process->sites != NULL) {
-        if (sites_end(process->sites, process->site_blocks, &bytes, &size) < 0)
+        status = process->parts != NULL ? add_part(r, process)
+                                        : sites_end(process->sites, process->site_blocks, &bytes, &size);
+        if (status < 0)
             return error_set(err, -ENOMEM, "out of memory for the sites of a process");
+        if (process->parts != NULL) {
+            bytes = process->parts->bytes;
+            size = process->parts->size;
+        }
         status = size > 0 ? profile_put_sites_counts(p, 0, process->id, bytes, size, err) : 0;
     }
     if (status == 0 &&
@@ -672,6 +751,11 @@ const struct code *reduce_code(const struct reducer *r)
 void reduce_describe(const struct reducer *r, struct symbols_code *code)
 {
     code->causes = sampled_table_all(r->causes, &code->ncauses);
+    code->start_ns = r->start_ns;
+    code->growth = r->jit.list;
+    code->ngrowth = r->jit.n;
+    code->slices = r->slices;
+    code->nslices = r->nslices;
     if (r->paths != NULL)
         call_tree_describe(r->paths, code);
     if (r->use != NULL)

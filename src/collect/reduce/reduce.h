@@ -23,6 +23,7 @@
 #include "collect/reduce/burst.h"
 #include "collect/reduce/call-paths.h"
 #include "collect/reduce/code.h"
+#include "collect/reduce/jit-watch.h"
 #include "collect/reduce/process-stack.h"
 #include "collect/reduce/shape.h"
 #include "collect/reduce/sharing.h"
@@ -51,13 +52,15 @@ struct reduce_totals {
 struct reduce_process {
     uint64_t id; /* in the profile */
     struct decoder *decoder;
-    struct process_stack *stack;    /* full mode with distances; owned */
-    struct refclock *clock;         /* owned */
-    struct sites *sites;            /* full mode with distances: of its whole life; owned */
-    struct shape *shape;            /* NULL: not looked at; owned */
-    struct sharing *sharing;        /* likewise */
-    struct objects *objects;        /* NULL: not attributed; owned */
-    struct call_paths *paths;       /* NULL: not known; owned */
+    struct process_stack *stack; /* full mode with distances; owned */
+    struct refclock *clock;      /* owned */
+    struct sites *sites;         /* full mode with distances: of its whole life; owned */
+    struct shape *shape;         /* NULL: not looked at; owned */
+    struct sharing *sharing;     /* likewise */
+    struct objects *objects;     /* NULL: not attributed; owned */
+    struct call_paths *paths;    /* NULL: not known; owned */
+    struct reduce_parts *parts;  /* full mode: of `sites`, with code that may change; NULL: none; owned */
+    struct jit_process jit;
     uint8_t *site_blocks;           /* bit: the block's sites occur in stored counts; owned */
     struct windows_code *places;    /* of code, for windows; NULL: none; owned */
     uint64_t ended[WIRE_END_COUNT]; /* number of bursts by end reason */
@@ -98,7 +101,8 @@ void reducer_free(struct reducer *r);
 /* modules, nmodules: of the process, as the agent reports them; they must remain valid. NULL: none are known.
  */
 int reduce_process_init(struct reducer *r, struct reduce_process *process, const struct decode_source *source,
-                        const struct wire_module *modules, const uint32_t *nmodules, struct error *err);
+                        const struct wire_module *modules, const uint32_t *nmodules, uint32_t pid,
+                        struct error *err);
 /*
  * Stores the remaining counts of sites (full mode), and which instructions the sites of all stored counts
  * belong to, from the process' modules as the agent reported them. 0, or negative with err.

@@ -371,7 +371,7 @@ void sites_next_buffer(struct sites *s)
     s->noted.nexecuted = 0;
 }
 
-void sites_forget(struct sites *s)
+static void forget_counts(struct sites *s)
 {
     for (size_t i = 0; i < s->noted.nexecuted; i++)
         s->noted.executions[s->noted.executed[i]] = 0;
@@ -383,8 +383,13 @@ void sites_forget(struct sites *s)
         s->slots[s->entries[i].slot] = 0;
     s->noted.nexecuted = s->nlisted = 0;
     s->nentries = 0;
-    s->lines = 0;
     s->failed = 0;
+}
+
+void sites_forget(struct sites *s)
+{
+    forget_counts(s);
+    s->lines = 0;
     epochs_reset(s->epochs);
 }
 
@@ -421,23 +426,34 @@ static size_t put_block(struct sites *s, uint32_t block, uint32_t previous, size
     return at;
 }
 
-int sites_end(struct sites *s, uint8_t *used, const uint8_t **bytes, size_t *size)
+int sites_part(struct sites *s, uint8_t *used, uint32_t *previous, uint64_t *nblocks, const uint8_t **bytes,
+               size_t *size)
 {
     if (s->failed || make_room(s) < 0)
         return -ENOMEM;
-    uint32_t previous = 0;
     size_t at = 0;
     for (size_t i = 0; i < s->noted.nexecuted + s->nlisted; i++) {
         int listed = i >= s->noted.nexecuted;
         uint32_t block = listed ? s->tables->listed[i - s->noted.nexecuted] : s->noted.executed[i];
         if (listed && !is_listed(s, block))
             continue; /* written with its executions */
-        at = put_block(s, block, previous, at);
+        at = put_block(s, block, *previous, at);
         used[block / 8] |= (uint8_t)(1u << block % 8);
-        previous = block;
+        *previous = block;
+        ++*nblocks;
     }
-    sites_forget(s);
+    forget_counts(s);
     *bytes = s->bytes;
     *size = at;
     return 0;
+}
+
+int sites_end(struct sites *s, uint8_t *used, const uint8_t **bytes, size_t *size)
+{
+    uint32_t previous = 0;
+    uint64_t nblocks = 0;
+    int status = sites_part(s, used, &previous, &nblocks, bytes, size);
+    if (status == 0)
+        sites_forget(s);
+    return status;
 }

@@ -51,6 +51,11 @@ void sites_next_buffer(struct sites *s);
  * blocks in used[] (WIRE_MAX_BLOCKS bits). The bytes are valid until the next call. 0, or -ENOMEM.
  */
 int sites_end(struct sites *s, uint8_t *used, const uint8_t **bytes, size_t *size);
+/* Likewise, but of a part of the process' life: the next counts go on where these end. Call it between two
+ * buffers. *block: that of the counts before, at first 0, then the last one of these; *nblocks: how many are
+ * added to that. */
+int sites_part(struct sites *s, uint8_t *used, uint32_t *block, uint64_t *nblocks, const uint8_t **bytes,
+               size_t *size);
 /* Discards the counts. */
 void sites_forget(struct sites *s);
 
