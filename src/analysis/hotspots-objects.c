@@ -30,7 +30,10 @@ static const char *const usual_wrappers[] = {
     "zcalloc*",          "zrealloc*",       "ztrymalloc*",     "ztrycalloc*",      "ztryrealloc*",
     "CRYPTO_malloc*",    "CRYPTO_zalloc*",  "CRYPTO_realloc*", "ruby_xmalloc*",    "ruby_xcalloc*",
     "ruby_xrealloc*",    "av_malloc*",      "av_calloc*",      "av_realloc*",      "luaM_*",
-    "l_alloc",           "os::malloc*",     "os::realloc*",
+    "l_alloc",           "os::malloc*",     "os::realloc*",    "__gnat_malloc*",   "__gnat_realloc*",
+    "jv_mem_*",          "TclpAlloc*",      "TclpRealloc*",    "Tcl_Alloc*",       "Tcl_Realloc*",
+    "__zend_malloc*",    "__zend_calloc*",  "__zend_realloc*", "_emalloc*",        "_ecalloc*",
+    "_erealloc*",        "_safe_emalloc*",  "_safe_malloc*",
 };
 
 static int matches_one_of(const char *names, const char *function)

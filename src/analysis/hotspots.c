@@ -139,8 +139,7 @@ static int compute(struct profile *p, struct reading *r, struct error *err)
         profile_get_number(p, "full_references", &first, NULL) == 0 && first > 0)
         code = analysis_refuse_thread(h->profile, " before the first burst", err);
     if (code == 0 && h->n == 0)
-        code = error_set(err, -ENODATA, "the profile '%s' holds no references of that process or thread",
-                         h->profile);
+        code = analysis_selection_refuse(p, h->profile, &r->selection, err);
     return code;
 }
 

@@ -22,6 +22,10 @@ static inline int analysis_selection_is_all(const struct analysis_selection *s)
 {
     return s->tid == 0 && s->comm == NULL;
 }
+/* Nothing was recorded of them: -ENODATA and why, with the executables that there are. name: the profile's
+ * file. */
+int analysis_selection_refuse(struct profile *p, const char *name, const struct analysis_selection *s,
+                              struct error *err);
 void analysis_selection_clear(struct analysis_selection *s);
 
 #endif

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -48,6 +49,8 @@ static const double usual_sizes[] = {0x1p15, 0x1p18, 0x1p20, 0x1p23, 0x1p25};
 #define LEAST_PERCENT 1. /* of the misses, to be a hotspot here */
 /* Hotspots are printed for a cache with at least this miss ratio. */
 #define LEAST_RATIO 0.001
+/* Then it is said of them that so many are cold. */
+#define MOSTLY_COLD 0.5
 /* With fewer windows the run is not drawn over time. */
 #define WINDOWS_LEAST 4
 
@@ -66,6 +69,7 @@ struct reading {
     struct analysis_timeline timeline;
     struct analysis_grid grid; /* columns 0: not known */
     struct analysis_hotspots hotspots;
+    double cold;            /* part of the misses of hotspots on lines not touched before; NaN: not known */
     size_t left_out, level; /* of hotspots; of this machine's caches, the one that they are of */
     struct error why;       /* there is no curve */
 };
@@ -130,7 +134,8 @@ static const struct curve_point *point_of_level(const struct reading *r, size_t 
 /* In the largest of this machine's caches that the program misses at all. */
 static void load_hotspots(struct reading *r)
 {
-    struct analysis_hotspots_question question = {.by = ANALYSIS_BY_FUNCTION, .wrappers = r->wrappers};
+    struct analysis_hotspots_question question = {
+        .by = ANALYSIS_BY_FUNCTION, .wrappers = r->wrappers, .causes = 1};
     struct report_hotspots_view view = {.limit = MOST_HOTSPOTS, .least_percent = LEAST_PERCENT};
     struct error ignored;
     for (size_t i = r->nlevels; i-- > 0;) {
@@ -143,6 +148,9 @@ static void load_hotspots(struct reading *r)
     if (question.size_bytes == 0 || analysis_hotspots(r->p, r->file, &question, &r->hotspots, &ignored) != 0)
         return;
     size_t all = r->hotspots.n;
+    r->cold = r->hotspots.cold_samples >= ANALYSIS_COLD_LEAST ? 0 : NAN;
+    for (size_t i = 0; i < all; i++)
+        r->cold += r->hotspots.rows[i].cold * r->hotspots.rows[i].shares.misses_share;
     report_hotspots_select(&r->hotspots, &view);
     r->left_out = all - r->hotspots.n;
 }
@@ -217,7 +225,10 @@ static void put_text(FILE *out, const struct reading *r, const struct report_sty
         report_heatmap(out, &r->timeline, &r->grid, style);
     }
     if (r->hotspots.n > 0) {
-        fprintf(out, "\nIn a cache as large as this machine's L%zu\n", r->level);
+        fprintf(out, "\nIn a cache as large as this machine's L%zu", r->level);
+        if (r->cold >= MOSTLY_COLD)
+            fprintf(out, " (%.0f%% of these misses are cold)", 100 * r->cold);
+        putc('\n', out);
         if (verbose)
             report_hotspots(out, &r->hotspots, r->left_out, REPORT_TEXT);
         else

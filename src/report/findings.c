@@ -72,6 +72,9 @@ void report_answer_json(FILE *out, const struct analysis_answer *a)
     fprintf(out, ", \"flat\": %s}", a->flat ? "true" : "false");
 }
 
+/* Lines so many bytes apart are in the same set of a cache of 64 sets, and in few of larger ones. */
+#define SETS_BYTES 4096
+
 /* A smaller stride may as well be a walk over structures, in the order of memory. */
 #define LARGE_STRUCTURE 1024
 
@@ -118,6 +121,12 @@ static void put_advice(FILE *out, const struct analysis_finding *f)
             f->used_bytes, f->line_bytes);
     else
         fputs(" Process the data in blocks that fit into the cache.", out);
+    if (f->remedy == ANALYSIS_REMEDY_ORDER && f->stride % SETS_BYTES == 0)
+        fprintf(
+            out,
+            " That is a multiple of %d: the lines share few sets, so caches miss more often than said here;"
+            " if the loops must stay, make rows a line longer.",
+            SETS_BYTES);
 }
 
 /* Bytes of a name; what templates have for arguments is left out if it is longer. */

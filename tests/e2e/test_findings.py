@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the sentences of `report` say of parts: most of the misses are not all of them."""
+import csv
+import io
 import json
+import re
 import sqlite3
 import subprocess
 
@@ -94,6 +97,19 @@ def test_most_of_the_data(report, cachegram, tmp_path):
         assert named["object"] == "blocks of main a.c:13"
 
 
+@pytest.mark.parametrize("n, said", [(1000, False), (1024, True)])
+def test_steps_within_few_sets(n, said, report, cachegram, tmp_path):
+    """Rows of 8192 bytes: a cache with sets misses far more often than the curve says."""
+    _, text = report(TRANSPOSE.replace("n = 1000", f"n = {n}"))
+    assert (f"Each step goes {8 * n} bytes further" in text, "That is a multiple of 4096: the lines share few sets" in text) == (True, said)
+    trace = tmp_path / "a.trace"
+    assert run([cachegram, "record", *FULL, "--trace", trace, "-o", tmp_path / "t.db", "--", tmp_path / "a"]).status == 0
+    tables = [csv.DictReader(io.StringIO(run([cachegram, *options, "--format", "csv"]).out.decode()))
+              for options in (("sim", trace, "--cache", "L1:1M:16"), ("stack", trace, "--sizes", "1M"))]
+    sets, whole = (float(next(table)["miss_ratio"]) for table in tables)
+    assert (sets > 2 * whole) == said, (sets, whole)
+
+
 def test_most_of_the_lines(report):
     first, text = report(LINES)
     assert (first["line"], first["line_share"]) == (9, pytest.approx(2 / 3, abs=0.01))
@@ -105,6 +121,16 @@ def test_caller_of_what_a_library_calls(report):
     first, text = report(SORTED)
     assert (first["function"], first["caller"], first["caller_line"]) == ("compare", "order", 10)
     assert "called by order (a.c:10)" in text
+
+
+@pytest.mark.parametrize("rounds", [1, 8])
+def test_cold_hotspots(rounds, report, cachegram, tmp_path):
+    """In the largest cache that misses, misses may be first touches only; the other program has 64 MB."""
+    _, text = report(LINES.replace("i < 10;", f"i < {rounds};").replace("1 << 20", "1 << 26").replace("1 << 21", "1 << 27" if rounds > 1 else "1 << 10"))
+    head, size = re.search(r"^In a cache as large as this machine's L\d(.*)\nMisses by function: LRU cache of (\w+),", text, re.M).groups()
+    cold = float(re.search(r"([\d.]+)% of the misses are cold", run([cachegram, "causes", "--size", size, tmp_path / "p.db"]).out.decode())[1])
+    assert head == (f" ({cold:.0f}% of these misses are cold)" if cold >= 50 else "")
+    assert rounds > 1 or cold > 90
 
 
 NAMES = """

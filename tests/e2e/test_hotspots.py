@@ -335,7 +335,8 @@ def test_filters_and_order(profiles, cachegram):
     assert hotspots(cachegram, db, "--dso", "hot_matrix", "--percent-limit", "100") == []
     assert {row["module"].rsplit("/", 1)[1] for row in hotspots(cachegram, db, "--dso", "hot_matrix")} == {"hot_matrix"}
     assert hotspots(cachegram, db, "--comm", "hot_matrix")[0]["function"] == hotspots(cachegram, db)[0]["function"]
-    assert run([cachegram, "hotspots", "--comm", "other", db]).status == 1
+    other = run([cachegram, "hotspots", "--comm", "other", db])
+    assert (other.status, other.err) == (1, f"cachegram: no process in the profile '{db}' ran 'other'; it has processes of hot_matrix\n".encode())
     with sqlite3.connect(f"file:{db}?mode=ro", uri=True) as con:
         (tid,) = con.execute("select tid from burst limit 1").fetchone()
     assert hotspots(cachegram, db, "--tid", str(tid)) == hotspots(cachegram, db)

@@ -299,15 +299,16 @@ def test_wrappers(blocks, cachegram, tmp_path):
     assert row["object_kind"] == "block" and not row["object"].startswith(("block of xmalloc ", "block of new_node "))
 
 
-def test_usual_wrappers(cachegram, tmp_path):
+@pytest.mark.parametrize("allocate", ["zmalloc", "__gnat_malloc", "jv_mem_alloc", "TclpAlloc", "_emalloc"])
+def test_usual_wrappers(allocate, cachegram, tmp_path):
     """A class's own operator new, and the functions of well-known programs, need not be named."""
     (tmp_path / "x.cpp").write_text(
         "#include <cstdlib>\nstruct node { node *next; long value[7]; static void *operator new(std::size_t n); };\n"
         "__attribute__((noipa)) void *node::operator new(std::size_t n) { return malloc(n); }\n"
-        "extern \"C\" __attribute__((noipa)) void *zmalloc(std::size_t n) { return malloc(n); }\n"
+        "extern \"C\" __attribute__((noipa)) void *" + allocate + "(std::size_t n) { return malloc(n); }\n"
         "static node *list; static long *table;\n"
         "__attribute__((noipa)) static void make_list() { for (int i = 0; i < 40000; i++) { node *n = new node(); n->next = list; list = n; } }\n"
-        "__attribute__((noipa)) static void make_table() { table = (long *)zmalloc(8 << 20); }\n"
+        "__attribute__((noipa)) static void make_table() { table = (long *)" + allocate + "(8 << 20); }\n"
         "int main() { make_list(); make_table(); long sum = 0; for (volatile int r = 0; r < 3; r++) {\n"
         "for (node *n = list; n; n = n->next) sum += n->value[2]++; for (long i = 0; i < 1 << 20; i += 8) sum += table[i]++; }\n"
         "return sum == 1; }\n")
