@@ -74,7 +74,8 @@ static int is_common_library(const struct profile_image *image)
 }
 
 /* The program's frame that the call is in; NULL: it is not known, or in a common library (of a function that
- * qsort calls, what has called qsort is wanted), or the function itself, or no function. */
+ * qsort calls, what has called qsort is wanted), or one of an installed header, or the function itself, or no
+ * function. */
 static const struct profile_frame *caller_of(const struct analysis_hotspots *h,
                                              const struct analysis_call *call,
                                              const struct analysis_finding *f)
@@ -82,7 +83,7 @@ static const struct profile_frame *caller_of(const struct analysis_hotspots *h,
     const struct profile_frame *frame =
         is_common_library(call->image) ? NULL : analysis_own_frame(h, call->frame);
     return frame && *frame->function && strcmp(frame->function, f->function) != 0 &&
-                   strcmp(frame->function, "_start") != 0
+                   strcmp(frame->function, "_start") != 0 && (!*frame->file || analysis_is_own(frame))
                ? frame
                : NULL;
 }

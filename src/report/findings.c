@@ -91,10 +91,12 @@ static void put_advice(FILE *out, const struct analysis_finding *f)
         return;
     }
     if (f->remedy == ANALYSIS_REMEDY_STREAM) {
-        fputs(" The lines were never touched before, so no larger cache helps: reuse the memory, or do all "
-              "work on"
-              " a part of it before the next part.",
-              out);
+        fprintf(out,
+                " %s lines were never touched before, so %s: reuse the memory, or do all work on a part of "
+                "it before "
+                "the next part.",
+                f->cold < NEARLY_ALL ? "Most of the" : "The",
+                f->cold < NEARLY_ALL ? "a larger cache helps with the others only" : "no larger cache helps");
         return;
     }
     if (f->remedy == ANALYSIS_REMEDY_UNKNOWN) {

@@ -265,13 +265,25 @@ static int store_image(struct naming *n, uint32_t index, struct symbols_image *i
         n->err);
 }
 
+/* Of these, lines of calls are not worth reading debug information; of the program they are, even if all of
+ * its misses are in functions of libraries that it calls. */
+static int is_system_library(const char *path)
+{
+    static const char *const folders[] = {"/lib/", "/lib64/", "/usr/lib/", "/usr/lib64/"};
+    for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++)
+        if (strncmp(path, folders[i], strlen(folders[i])) == 0)
+            return 1;
+    return 0;
+}
+
 /* Rows and call paths, by image. */
 static int store_rows(struct naming *n)
 {
     int code = 0;
     for (uint32_t index = 0; index < n->code->nimages && code == 0; index++) {
         struct symbols_image *image = symbols_files_image(&n->files, n->code->images[index]);
-        int named = 0; /* a row: then the debug information is read anyway */
+        /* A row: then the debug information is read anyway. */
+        int named = !is_system_library(n->code->images[index]);
         code = store_image(n, index, image);
         for (uint32_t row = 1; row <= n->nrows && code == 0; row++)
             if (n->image[row] == index) {

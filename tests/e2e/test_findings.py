@@ -123,6 +123,48 @@ def test_caller_of_what_a_library_calls(report):
     assert "called by order (a.c:10)" in text
 
 
+# All misses are in the C library: no line of the program has any.
+COPIES = """#include <stdlib.h>
+#include <string.h>
+__attribute__((noipa)) static void copy(char *to, const char *from)
+{
+    memcpy(to, from, 3 << 20);
+}
+int main(void)
+{
+    char *to = malloc(3 << 20), *from = calloc(3 << 20, 1);
+    for (volatile int i = 0; i < 9; i++)
+        copy(to, from);
+    return to[7];
+}
+"""
+
+
+def test_line_that_calls_a_library(report):
+    first, text = report(COPIES)
+    assert "memcpy" in first["function"] or "memmove" in first["function"]
+    assert (first["caller"], first["caller_line"]) == ("copy", 5) and ", called by copy (a.c:5)" in text
+
+
+GROWS = """
+#include <vector>
+struct row { int id; double values[15]; };
+__attribute__((noipa)) static unsigned long grow(int n) { std::vector<row> v; for (int i = 0; i < n; i++) v.push_back(row{i, {}}); return v.size(); }
+int main() { return grow(100000) == 1; }
+"""
+
+
+def test_caller_is_no_template_of_a_library(cachegram, tmp_path):
+    """Of what is in installed headers, the function is named that the user has written; most lines are new, but not all."""
+    (tmp_path / "x.cpp").write_text(GROWS)
+    subprocess.run(["g++", "-O2", "-g", "-o", tmp_path / "x", tmp_path / "x.cpp"], check=True)
+    assert run([cachegram, "record", *FULL, "-o", tmp_path / "p.db", "--", tmp_path / "x"]).status == 0
+    first = json.loads(run([cachegram, "report", "--format", "json", tmp_path / "p.db"]).out)["findings"][0]
+    assert first["caller"] == "grow" or first["function"] == "grow"
+    assert 0.5 < first["cold_share"] < 0.9
+    assert b"Most of the lines were never touched before, so a larger cache helps with the others only: " in run([cachegram, "report", tmp_path / "p.db"]).out
+
+
 @pytest.mark.parametrize("rounds", [1, 8])
 def test_cold_hotspots(rounds, report, cachegram, tmp_path):
     """In the largest cache that misses, misses may be first touches only; the other program has 64 MB."""
