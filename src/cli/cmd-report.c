@@ -101,22 +101,39 @@ static int load_sizes(struct reading *r, struct error *err)
     return r->sizes.points ? 0 : -ENOMEM;
 }
 
-static int load_curve(struct reading *r, struct error *err)
+/* The points of the curve and of the sizes, one after the other, with one computation: a profile of thousands
+ * of bursts takes seconds. */
+static int compute_points(struct reading *r)
 {
     const struct analysis_question question = {.model = ANALYSIS_MODEL_LRU};
-    r->curve.profile = r->sizes.profile = r->file;
+    struct analysis_curve all = {.profile = r->file, .n = r->curve.n + r->sizes.n};
+    all.points = malloc(all.n * sizeof *all.points);
+    if (!all.points)
+        return error_set(&r->why, -ENOMEM, "out of memory");
+    memcpy(all.points, r->curve.points, r->curve.n * sizeof *all.points);
+    memcpy(all.points + r->curve.n, r->sizes.points, r->sizes.n * sizeof *all.points);
+    int code = analysis_curve_compute(r->p, &question, &all, &r->why);
+    memcpy(r->curve.points, all.points, r->curve.n * sizeof *all.points);
+    memcpy(r->sizes.points, all.points + r->curve.n, r->sizes.n * sizeof *all.points);
+    free(all.points);
+    all.points = r->curve.points;
+    all.n = r->curve.n;
+    r->curve = all;
+    return code;
+}
+
+static int load_curve(struct reading *r, struct error *err)
+{
     r->curve.points = cli_points(CLI_DEFAULT_SIZES, &r->curve.n, err);
     int code = r->curve.points ? load_sizes(r, err) : -ENOMEM;
     if (code != 0)
         return code;
-    code = analysis_curve_compute(r->p, &question, &r->curve, &r->why);
+    code = compute_points(r);
     /* Without samples, the rest of the summary is still printed. */
     if (code == -ENODATA || code == -ENOENT) {
         r->curve.n = 0;
         return 0;
     }
-    if (code == 0)
-        code = analysis_curve_compute(r->p, &question, &r->sizes, &r->why);
     if (code != 0)
         *err = r->why;
     return code;

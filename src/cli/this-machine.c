@@ -57,7 +57,10 @@ int cli_answer(struct profile *p, const struct cli_machines *m, const struct ana
     if (!machine || curve->n == 0)
         return 0;
     point.size_bytes = (double)machine->level_bytes[0];
-    if (analysis_curve_compute(p, &question, &first, &ignored) != 0)
+    for (size_t i = 0; i < curve->n; i++)
+        if (curve->points[i].size_bytes == point.size_bytes)
+            point = curve->points[i];
+    if (isnan(point.high) && analysis_curve_compute(p, &question, &first, &ignored) != 0)
         return 0;
     analysis_answer_find(&point, curve->points, curve->n, answer);
     return 1;

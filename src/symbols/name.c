@@ -15,6 +15,9 @@
 
 /* Share of the references, and of those at large distances, whose sites share one row. */
 #define REST_SHARE 0.001
+/* Rows of site_distance and site_object together, about; a full-mode profile of g++ has two million counts.
+ */
+#define MOST_COUNTS 262144u
 
 /* Notes touches at a distance, by weight. Where every reference was recorded, a first touch is the first one
  * of all. */
@@ -199,6 +202,7 @@ static int store_counts(struct naming *n)
 {
     int code = 0;
     tally_sort(&n->counts);
+    tally_thin(&n->counts, MOST_COUNTS);
     for (size_t i = 0; i < n->counts.n && code == 0; i++) {
         const struct tally_entry *e = &n->counts.entries[i];
         if (e->what == SITE_COUNT_OBJECT)

@@ -2,7 +2,10 @@
 #include "symbols/tally.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
+
+#include "base/random.h"
 
 static struct tally_entry *place_of(struct tally_entry *entries, size_t capacity, const struct tally_entry *e)
 {
@@ -65,6 +68,28 @@ void tally_sort(struct tally *t)
             t->entries[used++] = t->entries[i];
     if (used > 0)
         qsort(t->entries, used, sizeof *t->entries, compare);
+}
+
+void tally_thin(struct tally *t, size_t most)
+{
+    struct random_state random;
+    uint64_t least = 1;
+    for (double kept = (double)t->n; kept > (double)most;) {
+        least *= 2;
+        kept = 0;
+        for (size_t i = 0; i < t->n; i++)
+            kept += fmin(1, (double)t->entries[i].count / (double)least);
+    }
+    size_t n = 0;
+    random_seed(&random, 1);
+    for (size_t i = 0; i < t->n; i++) {
+        struct tally_entry e = t->entries[i];
+        if (e.count < least)
+            e.count = random_below(&random, least) < e.count ? least : 0;
+        if (e.count > 0)
+            t->entries[n++] = e;
+    }
+    t->n = n;
 }
 
 void tally_clear(struct tally *t)

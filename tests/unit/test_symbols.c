@@ -19,6 +19,7 @@
 #include "symbols/jit-map.h"
 #include "symbols/mangled.h"
 #include "symbols/name.h"
+#include "symbols/tally.h"
 #include "symbols/types.h"
 
 static const char source[] = "extern int table[];\n"
@@ -491,6 +492,35 @@ static void rows_for_what_represents_much(void **state)
     profile_close(p, 1, &err);
 }
 
+/* 1000 counts of 1 to 8 in four rows, and a large one in each: some 100 are left. */
+static void counts_are_thinned(void **state)
+{
+    struct tally t = {0};
+    uint64_t before[4] = {0}, after[4] = {0};
+    (void)state;
+    for (uint32_t i = 0; i < 1000; i++) {
+        assert_int_equal(tally_add(&t, i % 4, i, 3, 1 + i / 4 % 8), 0);
+        before[i % 4] += 1 + i / 4 % 8;
+    }
+    for (uint32_t row = 0; row < 4; row++)
+        assert_int_equal(tally_add(&t, row, 0, 4, 100000 + row), 0);
+    tally_sort(&t);
+    tally_thin(&t, 1004);
+    assert_int_equal(t.n, 1004);
+    tally_thin(&t, 100);
+    assert_in_range(t.n, 50, 110);
+    for (size_t i = 0; i < t.n; i++) {
+        const struct tally_entry *e = &t.entries[i];
+        if (e->what == 4)
+            assert_int_equal(e->count, 100000 + e->row);
+        else
+            after[e->row] += e->count;
+    }
+    for (unsigned row = 0; row < 4; row++) /* 1125, with a standard deviation of 260 */
+        assert_in_range(after[row], before[row] / 3, 2 * before[row]);
+    tally_clear(&t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -505,6 +535,7 @@ int main(void)
         cmocka_unit_test(map_of_a_jit_compiler),
         cmocka_unit_test(dump_of_a_jit_compiler),
         cmocka_unit_test(rows_for_what_represents_much),
+        cmocka_unit_test(counts_are_thinned),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
