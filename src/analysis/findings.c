@@ -237,6 +237,22 @@ static int has_site(const struct analysis_hotspots *h, const struct profile_site
     return !*f->file || (frame && frame->line == f->line && strcmp(frame->file, f->file) == 0);
 }
 
+/* The stride of the instruction that fetches most lines. */
+static void add_stride(const struct analysis_hotspots *h, uint64_t site, struct analysis_finding *f)
+{
+    const struct analysis_recorded *r = h->recorded;
+    f->stride = 0;
+    for (size_t i = 0; i < r->nstrides; i++)
+        if (r->strides[i].site == site && r->strides[i].references >= ANALYSIS_LEAST_STEPS)
+            f->stride = r->strides[i].bytes;
+    /* A kernel of several neighbours that goes down a column: small steps, but each line is far from the one
+     * before. */
+    for (size_t i = 0; i < r->nfetch_strides && fabs((double)f->stride) < h->line_bytes; i++)
+        if (r->fetch_strides[i].site == site && r->fetch_strides[i].references >= ANALYSIS_LEAST_STEPS &&
+            fabs((double)r->fetch_strides[i].bytes) >= FAR_LINES * h->line_bytes)
+            f->stride = r->fetch_strides[i].bytes;
+}
+
 /* How the function uses lines: of all that it touched first, and the stride of the instruction that touched
  * most of them. */
 static void add_use(const struct analysis_hotspots *h, struct analysis_finding *f)
@@ -262,15 +278,52 @@ static void add_use(const struct analysis_hotspots *h, struct analysis_finding *
     }
     if (analysis_is_use_known(lines, known, whole))
         f->used_bytes = bytes / known;
-    for (size_t i = 0; i < r->nstrides; i++)
-        if (r->strides[i].site == first && r->strides[i].references >= ANALYSIS_LEAST_STEPS)
-            f->stride = r->strides[i].bytes;
-    /* A kernel of several neighbours that goes down a column: small steps, but each line is far from the one
-     * before. */
-    for (size_t i = 0; i < r->nfetch_strides && fabs((double)f->stride) < h->line_bytes; i++)
-        if (r->fetch_strides[i].site == first && r->fetch_strides[i].references >= ANALYSIS_LEAST_STEPS &&
-            fabs((double)r->fetch_strides[i].bytes) >= FAR_LINES * h->line_bytes)
-            f->stride = r->fetch_strides[i].bytes;
+    add_stride(h, first, f);
+}
+
+/* The instruction of the function that fetches most lines of an object. */
+static uint64_t site_of_object(const struct analysis_hotspots *h, const struct profile_object *object,
+                               const struct analysis_finding *f)
+{
+    const struct analysis_recorded *r = h->recorded;
+    uint64_t most = 0, site = 0;
+    for (size_t i = 0, at = 0; i < r->nuses; i++) {
+        const struct profile_line_use *use = &r->uses[i];
+        while (at < r->nsites && r->sites[at].id < use->site)
+            at++;
+        if (at < r->nsites && r->sites[at].id == use->site && use->lines > most &&
+            analysis_object_of(h, use->object) == object && has_site(h, &r->sites[at], f)) {
+            most = use->lines;
+            site = use->site;
+        }
+    }
+    return site;
+}
+
+/* Likewise of what misses in this cache, which is larger than the one for which the use of lines is known: a
+ * function that reads small numbers in random order, and large ones in the order of memory, may miss on these
+ * only. h: by line and object. Nothing changes if too little is known. */
+static void add_use_of_misses(const struct analysis_hotspots *h, struct analysis_finding *f)
+{
+    const struct analysis_hotspot *most = NULL;
+    double misses = 0, known = 0, used = 0;
+    for (size_t i = 0; i < h->n; i++) {
+        const struct analysis_hotspot *row = &h->rows[i];
+        const struct profile_frame *frame = analysis_own_frame(h, row->frame);
+        if (!is_of(row, f) ||
+            (*f->file && !(frame && frame->line == f->line && strcmp(frame->file, f->file) == 0)))
+            continue;
+        most = most ? most : row; /* they are in this order */
+        misses += row->shares.misses_share;
+        if (isnan(row->used_share))
+            continue;
+        known += row->shares.misses_share;
+        used += row->shares.misses_share * row->used_share;
+    }
+    if (!most || !(known >= misses / 2))
+        return;
+    f->used_bytes = used / known * h->line_bytes;
+    add_stride(h, site_of_object(h, most->object, f), f);
 }
 
 static enum analysis_remedy remedy_of(const struct analysis_finding *f)
@@ -317,8 +370,12 @@ static int find(struct profile *p, const char *name, const char *wrappers, unsig
         add_use(&h, f);
         analysis_hotspots_clear(&h);
     }
-    question.by = ANALYSIS_BY_FUNCTION;
     question.objects = 1;
+    if (level > 1 && analysis_hotspots(p, name, &question, &h, &ignored) == 0) {
+        add_use_of_misses(&h, f);
+        analysis_hotspots_clear(&h);
+    }
+    question.by = ANALYSIS_BY_FUNCTION;
     if (analysis_hotspots(p, name, &question, &h, &ignored) == 0) {
         find_object(&h, f);
         analysis_hotspots_clear(&h);

@@ -123,6 +123,38 @@ def test_caller_of_what_a_library_calls(report):
     assert "called by order (a.c:10)" in text
 
 
+# x has 512 KB and is read in random order, 8 bytes of a line; value is read in the order of memory.
+GATHER = """#include <stdlib.h>
+double x[1 << 16];
+__attribute__((noipa)) static double multiply(const double *value, const int *column, int n)
+{
+    double sum = 0;
+    for (int i = 0; i < n; i++)
+        sum += value[i] * x[column[i]];
+    return sum;
+}
+int main(void)
+{
+    int n = 1 << 18;
+    double *value = calloc(n, 8), sum = 0;
+    int *column = calloc(n, 4);
+    for (unsigned i = 0, random = 1; i < n; i++)
+        column[i] = (random = random * 1664525u + 1013904223u) >> 16;
+    for (int i = 0; i < 4; i++)
+        sum += multiply(value, column, n);
+    return sum != 0;
+}
+"""
+
+
+def test_use_of_lines_in_a_larger_cache(report, cachegram, tmp_path):
+    """In 32K, most misses are on x, of which little is used; in 1M, most are on lines of which all is used."""
+    report(GATHER)
+    small, large = json.loads(run([cachegram, "report", "--format", "json", tmp_path / "p.db"]).out)["findings"]
+    assert small["object"] == "x" and small["used_bytes_per_line"] < 24 and small["remedy"] == "pack"
+    assert large.get("object") != "x" and large["used_bytes_per_line"] > 40 and large["remedy"] == "block"
+
+
 # All misses are in the C library: no line of the program has any.
 COPIES = """#include <stdlib.h>
 #include <string.h>
