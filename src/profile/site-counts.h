@@ -43,5 +43,8 @@ struct site_counts_reader {
     void *ctx;
 };
 int site_counts_read(const uint8_t *bytes, size_t size, const struct site_counts_reader *reader);
+/* The same counts, of each block and each entry once. *merged: malloc'ed. 0, -EINVAL for damaged bytes, or
+ * -ENOMEM. */
+int site_counts_merge(const uint8_t *bytes, size_t size, uint8_t **merged, size_t *merged_size);
 
 #endif

@@ -370,13 +370,24 @@ static int take_row(void *ctx, uint64_t burst, uint64_t process, const uint8_t *
     return code < 0 ? error_set(err, code, "counts of sites are not valid") : 0;
 }
 
-static int store(struct naming *n)
+static int store_rows(struct naming *n)
 {
     struct split *s = n->split;
     int code = 0;
-    for (size_t i = 0; i < s->nrows && code == 0; i++)
-        code = profile_put_sites_counts(n->profile, s->rows[i].burst, s->rows[i].process, s->rows[i].bytes,
-                                        s->rows[i].size, n->err);
+    for (size_t i = 0; i < s->nrows; i++) {
+        if (code == 0)
+            code = profile_put_sites_counts(n->profile, s->rows[i].burst, s->rows[i].process,
+                                            s->rows[i].bytes, s->rows[i].size, n->err);
+        free(s->rows[i].bytes);
+    }
+    s->nrows = 0;
+    return code;
+}
+
+static int store(struct naming *n)
+{
+    struct split *s = n->split;
+    int code = store_rows(n);
     for (size_t i = 0; i < s->nnext && code == 0; i++) {
         struct site_map_block *more = malloc((s->nadded + 1) * sizeof *more);
         size_t count = 0;
@@ -389,6 +400,43 @@ static int store(struct naming *n)
         free(more);
     }
     return code;
+}
+
+/* --- slices, which nobody needs any more --- */
+
+static int has_slices(const struct symbols_code *code, uint64_t process)
+{
+    for (size_t i = 0; i < code->nslices; i++)
+        if (code->slices[i].process == process)
+            return 1;
+    return 0;
+}
+
+static int merge_row(void *ctx, uint64_t burst, uint64_t process, const uint8_t *bytes, size_t size,
+                     struct error *err)
+{
+    struct naming *n = ctx;
+    struct split *s = n->split;
+    struct row row = {.process = process};
+    if (burst != 0 || !has_slices(s->old, process))
+        return 0;
+    int code = site_counts_merge(bytes, size, &row.bytes, &row.size);
+    if (code == 0 && (code = ARRAY_GROW(s->rows, s->nrows, s->rows_capacity)) < 0)
+        free(row.bytes);
+    if (code == 0)
+        s->rows[s->nrows++] = row;
+    if (code == -ENOMEM)
+        return error_set(err, code, "out of memory for the counts of sites");
+    return code < 0 ? error_set(err, code, "counts of sites are not valid") : 0;
+}
+
+/* Has each block of a process once in its counts. */
+static int merge_slices(struct naming *n)
+{
+    if (n->split->old->nslices == 0)
+        return 0;
+    int code = profile_each_site_counts(n->profile, merge_row, n, n->err);
+    return code == 0 ? store_rows(n) : code;
 }
 
 /* --- which sites --- */
@@ -444,8 +492,9 @@ int naming_split(struct naming *n)
     if (s == NULL || s->jit == NULL || s->changes == NULL || s->same == NULL)
         return error_set(n->err, -ENOMEM, "out of memory for the code of a run");
     if (find_changes(n, s) == 0) {
+        int merged = merge_slices(n);
         naming_split_clear(n);
-        return 0;
+        return merged;
     }
     if (copy_sites(s) < 0)
         return error_set(n->err, -ENOMEM, "out of memory for the code of a run");
@@ -456,6 +505,8 @@ int naming_split(struct naming *n)
         code = profile_each_site_counts(n->profile, take_row, n, n->err);
     if (code == 0)
         code = store(n);
+    if (code == 0)
+        code = merge_slices(n);
     s->code = *s->old;
     s->code.sites = s->sites;
     s->code.nsites = s->nsites;

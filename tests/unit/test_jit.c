@@ -399,6 +399,30 @@ static uint64_t references(struct profile *p, const char *function)
     return sum;
 }
 
+static int count_block(void *ctx, uint32_t block, uint64_t executions)
+{
+    size_t *n = ctx;
+    (void)block;
+    (void)executions;
+    ++*n;
+    return 0;
+}
+
+static int ignore_entry(void *ctx, uint32_t block, uint32_t reference, uint32_t what, uint32_t object,
+                        uint64_t count)
+{
+    (void)ctx, (void)block, (void)reference, (void)what, (void)object, (void)count;
+    return 0;
+}
+
+static int count_blocks(void *ctx, uint64_t burst, uint64_t process, const uint8_t *bytes, size_t size,
+                        struct error *err)
+{
+    const struct site_counts_reader reader = {count_block, ignore_entry, ctx};
+    (void)burst, (void)process, (void)err;
+    return site_counts_read(bytes, size, &reader);
+}
+
 static void by_the_time_of_bursts(void **state)
 {
     static const uint8_t blocks[] = {0, 1, 0};
@@ -426,7 +450,7 @@ static void by_the_time_of_bursts(void **state)
     struct error err;
     uint64_t process;
     uint8_t bytes[256];
-    size_t n;
+    size_t n, blocks_found = 0;
     (void)state;
     FILE *f = fopen(MAP, "w");
     assert_non_null(f);
@@ -448,6 +472,8 @@ static void by_the_time_of_bursts(void **state)
     n += put_block(bytes + n, 300000);
     assert_int_equal(profile_put_sites_counts(p, 0, 1, bytes, n, &err), 0);
     assert_int_equal(symbols_name(p, &code, &err), 0);
+    assert_int_equal(profile_each_site_counts(p, count_blocks, &blocks_found, &err), 0);
+    assert_int_equal(blocks_found, 3 + 2); /* bursts; slices together */
     assert_int_equal(references(p, "first"), 1011);
     assert_int_equal(references(p, "second"), 320100);
     assert_int_equal(profile_sites(p, &sites, &n, &err), 0);
