@@ -15,25 +15,25 @@
 #define NAME_CAPACITY 4096
 #define PLACE_CAPACITY 300 /* of these, for the file's base name and the line */
 
-/* Functions that allocate for others, as patterns. */
+/* Functions that allocate for others, as patterns. Not those that take large pieces for many callers, such as
+ * GCC's garbage collector and g_slice_alloc: the one that happened to need the next piece does not own what
+ * is in it. */
 static const char *const usual_wrappers[] = {
-    "xmalloc*",          "xcalloc*",        "xrealloc*",       "xzalloc*",         "xnmalloc*",
-    "xnrealloc*",        "x2realloc*",      "x2nrealloc",      "xpalloc",          "xstrdup*",
-    "xstrndup*",         "xmemdup*",        "safe_malloc*",    "g_malloc*",        "g_realloc*",
-    "g_calloc*",         "g_try_malloc*",   "g_slice_*",       "g_strdup*",        "g_memdup*",
-    "PyMem_*",           "_PyMem_*",        "PyObject_Malloc", "PyObject_Calloc",  "PyObject_Realloc",
-    "_PyObject_Malloc*", "operator new*",   "std::*",          "__gnu_cxx::*",     "__rust_alloc*",
-    "__rdl_alloc*",      "__rdl_realloc*",  "Perl_safesys*",   "ggc_internal_*",   "sqlite3Mem*",
-    "sqlite3Malloc*",    "sqlite3Realloc*", "alloc::*",        "<alloc::*",        "__rustc::*",
-    "core::*",           "<core::*",        "<std::*",         "hashbrown::*",     "<hashbrown::*",
-    "<* as alloc::*",    "<* as core::*",   "<* as std::*",    "*::operator new*", "zmalloc*",
-    "zcalloc*",          "zrealloc*",       "ztrymalloc*",     "ztrycalloc*",      "ztryrealloc*",
-    "CRYPTO_malloc*",    "CRYPTO_zalloc*",  "CRYPTO_realloc*", "ruby_xmalloc*",    "ruby_xcalloc*",
-    "ruby_xrealloc*",    "av_malloc*",      "av_calloc*",      "av_realloc*",      "luaM_*",
-    "l_alloc",           "os::malloc*",     "os::realloc*",    "__gnat_malloc*",   "__gnat_realloc*",
-    "jv_mem_*",          "TclpAlloc*",      "TclpRealloc*",    "Tcl_Alloc*",       "Tcl_Realloc*",
-    "__zend_malloc*",    "__zend_calloc*",  "__zend_realloc*", "_emalloc*",        "_ecalloc*",
-    "_erealloc*",        "_safe_emalloc*",  "_safe_malloc*",
+    "xmalloc*",        "xcalloc*",         "xrealloc*",       "xzalloc*",         "xnmalloc*",
+    "xnrealloc*",      "x2realloc*",       "x2nrealloc",      "xpalloc",          "xstrdup*",
+    "xstrndup*",       "xmemdup*",         "safe_malloc*",    "g_malloc*",        "g_realloc*",
+    "g_calloc*",       "g_try_malloc*",    "g_strdup*",       "g_memdup*",        "PyMem_*",
+    "_PyMem_*",        "PyObject_Malloc",  "PyObject_Calloc", "PyObject_Realloc", "_PyObject_Malloc*",
+    "operator new*",   "std::*",           "__gnu_cxx::*",    "__rust_alloc*",    "__rdl_alloc*",
+    "__rdl_realloc*",  "Perl_safesys*",    "sqlite3Mem*",     "sqlite3Malloc*",   "sqlite3Realloc*",
+    "alloc::*",        "<alloc::*",        "__rustc::*",      "core::*",          "<core::*",
+    "<std::*",         "hashbrown::*",     "<hashbrown::*",   "<* as alloc::*",   "<* as core::*",
+    "<* as std::*",    "*::operator new*", "zmalloc*",        "zcalloc*",         "zrealloc*",
+    "ztrymalloc*",     "ztrycalloc*",      "ztryrealloc*",    "CRYPTO_malloc*",   "CRYPTO_zalloc*",
+    "CRYPTO_realloc*", "ruby_xmalloc*",    "ruby_xcalloc*",   "ruby_xrealloc*",   "av_malloc*",
+    "av_calloc*",      "av_realloc*",      "luaM_*",          "l_alloc",          "os::malloc*",
+    "os::realloc*",    "__gnat_malloc*",   "__gnat_realloc*", "jv_mem_*",         "__zend_malloc*",
+    "__zend_calloc*",  "__zend_realloc*",
 };
 
 static int matches_one_of(const char *names, const char *function)

@@ -299,7 +299,7 @@ def test_wrappers(blocks, cachegram, tmp_path):
     assert row["object_kind"] == "block" and not row["object"].startswith(("block of xmalloc ", "block of new_node "))
 
 
-@pytest.mark.parametrize("allocate", ["zmalloc", "__gnat_malloc", "jv_mem_alloc", "TclpAlloc", "_emalloc"])
+@pytest.mark.parametrize("allocate", ["zmalloc", "__gnat_malloc", "jv_mem_alloc", "__zend_malloc"])
 def test_usual_wrappers(allocate, cachegram, tmp_path):
     """A class's own operator new, and the functions of well-known programs, need not be named."""
     (tmp_path / "x.cpp").write_text(
@@ -317,6 +317,21 @@ def test_usual_wrappers(allocate, cachegram, tmp_path):
     assert run([cachegram, "record", *MODES["full"], "-o", db, "--", tmp_path / "x"]).status == 0
     assert {row["object"] for row in hotspots(cachegram, db, "--by", "object", "--limit", "2")} == {
         "block of make_list x.cpp:6", "block of make_table x.cpp:7"}
+
+
+@pytest.mark.parametrize("pool", ["ggc_internal_alloc", "g_slice_alloc"])
+def test_pools_are_no_wrappers(pool, cachegram, tmp_path):
+    """What is taken for many callers does not belong to the one that needed the next piece."""
+    (tmp_path / "x.c").write_text(
+        "#include <stdlib.h>\nstatic char *left; static long n;\n"
+        f"__attribute__((noipa)) void *{pool}(long size) {{ if (n < size) {{ left = malloc(8 << 20); n = 8 << 20; }} n -= size; return left + n; }}\n"
+        f"__attribute__((noipa)) static void *start(void) {{ return {pool}(64); }}\n"
+        f"int main(void) {{ long sum = start() == 0; char *p = {pool}(6 << 20); for (volatile int r = 0; r < 4; r++)\n"
+        "for (int i = 0; i < 6 << 20; i += 64) sum += p[i]++; return sum == 1; }\n")
+    subprocess.run(["gcc", "-O1", "-g", "-o", tmp_path / "x", tmp_path / "x.c"], check=True)
+    db = tmp_path / "p.db"
+    assert run([cachegram, "record", *MODES["full"], "-o", db, "--", tmp_path / "x"]).status == 0
+    assert hotspots(cachegram, db, "--by", "object")[0]["object"] == f"block of {pool} x.c:3"
 
 
 def test_no_debug_information(blocks, cachegram, tmp_path):
