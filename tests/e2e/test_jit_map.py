@@ -128,3 +128,29 @@ console.log(sum);
             assert share and float(share[1]) > 50, annotated
     finally:
         map_of(db).unlink(missing_ok=True)
+
+
+def test_node_replaced(record, cachegram, tmp_path):
+    """A real JIT compiler that frees code and uses the memory again: of 40 functions every other one misses."""
+    script = tmp_path / "churn.js"
+    script.write_text("""
+const table = new Int32Array(1 << 22);
+let sum = 0;
+for (let r = 0; r < 40; r++) {
+  const mask = r % 2 === 0 ? (1 << 22) - 1 : 1023;
+  const f = new Function('t', 'n', `function walk${r}(t, n) { let at = ${r}, s = 0;
+    for (let i = 0; i < n; i++) { at = (at * 1103515245 + 12345) & ${mask}; s += t[at]; } return s; }
+    let x = 0; for (let k = 0; k < 40; k++) x += walk${r}(t, n); return x;`);
+  sum += f(table, 200000);
+  if (r % 4 === 3) gc();
+}
+console.log(sum);
+""")
+    result, db = record(["--overhead", "100"], [need("node"), "--perf-prof", "--expose-gc", script], cwd=tmp_path)
+    assert (result.status, result.out) == (0, b"0\n"), result.err
+    misses = {}
+    for row in hotspots(cachegram, db):
+        if walk := re.search(r"walk(\d+) ", row["function"]):
+            misses[int(walk[1])] = misses.get(int(walk[1]), 0) + float(row["miss_share"])
+    assert sum(share for number, share in misses.items() if number % 2 == 1) < 0.01
+    assert sum(share > 0.001 for number, share in misses.items() if number % 2 == 0) >= 12, misses
