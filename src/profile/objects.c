@@ -7,8 +7,9 @@
 
 #include "profile/internal.h"
 
-static const char *const kinds[PROFILE_OBJECT_KINDS] = {"variable", "section",   "stack", "tls",     "heap",
-                                                        "file",     "anonymous", "block", "unknown", "other"};
+static const char *const kinds[PROFILE_OBJECT_KINDS] = {"variable", "section", "stack",       "tls",
+                                                        "heap",     "file",    "anonymous",   "block",
+                                                        "unknown",  "other",   "thread-local"};
 
 const char *profile_object_kind(enum profile_object_kind kind)
 {
@@ -18,7 +19,7 @@ const char *profile_object_kind(enum profile_object_kind kind)
 
 int profile_add_object(struct profile *p, const struct profile_object *object, struct error *err)
 {
-    int in_module = object->kind == PROFILE_OBJECT_VARIABLE || object->kind == PROFILE_OBJECT_SECTION;
+    int in_module = profile_object_is_variable(object) || object->kind == PROFILE_OBJECT_SECTION;
     return PROFILE_EXECUTE(p, err,
                            "INSERT INTO object(id, kind, name, module, offset, size, refs, first_touches) "
                            "VALUES(?, ?, ?, ?, ?, ?, ?, ?)",
@@ -47,10 +48,10 @@ static void take_object(sqlite3_stmt *s, void *element)
 {
     const char *kind = (const char *)sqlite3_column_text(s, 1);
     enum profile_object_kind k = 0;
-    while (k < PROFILE_OBJECT_UNKNOWN && (!kind || strcmp(kind, kinds[k]) != 0))
+    while (k < PROFILE_OBJECT_KINDS && (!kind || strcmp(kind, kinds[k]) != 0))
         k++;
-    if (kind && strcmp(kind, kinds[PROFILE_OBJECT_OTHER]) == 0)
-        k = PROFILE_OBJECT_OTHER;
+    if (k == PROFILE_OBJECT_KINDS)
+        k = PROFILE_OBJECT_UNKNOWN;
     *(struct profile_object *)element =
         (struct profile_object){.id = (uint64_t)sqlite3_column_int64(s, 0),
                                 .kind = k,

@@ -48,6 +48,7 @@ static void put_object(const struct profile_object *object, char text[NAME_ROOM]
         [PROFILE_OBJECT_BLOCK] = "block of %s",
         [PROFILE_OBJECT_UNKNOWN] = "[%s]",
         [PROFILE_OBJECT_OTHER] = "[%s]",
+        [PROFILE_OBJECT_THREAD_LOCAL] = "%s",
     };
     if (!object)
         snprintf(text, NAME_ROOM, "[unknown]");
@@ -109,7 +110,7 @@ static void put_data(const struct analysis_hotspot *row, char text[NAME_ROOM])
         return;
     if (!*field->name)
         snprintf(text + used, NAME_ROOM - used, " (several fields)");
-    else if (row->object && row->object->kind != PROFILE_OBJECT_VARIABLE)
+    else if (row->object && !profile_object_is_variable(row->object))
         snprintf(text + used, NAME_ROOM - used, ": %.*s%s.%s", whole_bytes(field->type), field->type,
                  field->type[whole_bytes(field->type)] ? "<...>" : "", field_name(field));
     else
@@ -310,7 +311,7 @@ static void put_object_name(FILE *out, const struct analysis_hotspot *row, size_
     put_data(row, text);
     report_shorten(text, most);
     report_plain(out, text);
-    if (object && (object->kind == PROFILE_OBJECT_VARIABLE || object->kind == PROFILE_OBJECT_BLOCK) &&
+    if (object && (profile_object_is_variable(object) || object->kind == PROFILE_OBJECT_BLOCK) &&
         *object->module) {
         fputs("  (", out);
         report_plain(out, base_name(object->module));
@@ -530,7 +531,7 @@ static void put_text(FILE *out, const struct analysis_hotspots *h, size_t left_o
 
 static int has_place(const struct profile_object *object)
 {
-    return object->kind == PROFILE_OBJECT_VARIABLE || object->kind == PROFILE_OBJECT_SECTION;
+    return profile_object_is_variable(object) || object->kind == PROFILE_OBJECT_SECTION;
 }
 
 /* The last columns. */

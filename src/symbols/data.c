@@ -20,6 +20,12 @@ struct variable {
     int rank; /* of two at the same place the lower one is shown */
 };
 
+/* By low, without overlap. */
+struct variables {
+    struct variable *list;
+    size_t n;
+};
+
 struct section {
     uint64_t low, high;
     char *name;
@@ -30,8 +36,8 @@ struct symbols_data {
     struct segment *segments;
     size_t nsegments;
     int loaded;
-    struct variable *variables; /* by low, without overlap */
-    size_t nvariables;
+    struct variables globals, tls;
+    uint64_t tls_bytes, tls_below; /* symbols_data_tls */
     struct section *sections;
     size_t nsections;
 };
@@ -42,18 +48,50 @@ static const Dwfl_Callbacks callbacks = {
     .section_address = dwfl_offline_section_address,
 };
 
+/* Whether it is marked as a program that can be loaded anywhere; otherwise it is a library. */
+static int is_pie(Elf *elf, const GElf_Phdr *dynamic)
+{
+    Elf_Data *data = elf_getdata_rawchunk(elf, (int64_t)dynamic->p_offset, dynamic->p_filesz, ELF_T_DYN);
+    GElf_Dyn entry;
+    for (int i = 0; data != NULL && gelf_getdyn(data, i, &entry) != NULL && entry.d_tag != DT_NULL; i++)
+        if (entry.d_tag == DT_FLAGS_1)
+            return (entry.d_un.d_val & DF_1_PIE) != 0;
+    return 0;
+}
+
+/* The place of a program's thread-local variables in the x86-64 ABI (variant II; glibc's
+ * _dl_determine_tlsoffset, where the program comes first). */
+static void place_tls(struct symbols_data *d, const GElf_Phdr *tls)
+{
+    uint64_t align = tls->p_align > 1 ? tls->p_align : 1, first = -tls->p_vaddr & (align - 1);
+    if ((align & (align - 1)) != 0 || tls->p_memsz < first || tls->p_memsz + align < tls->p_memsz)
+        return;
+    d->tls_bytes = tls->p_memsz;
+    d->tls_below = ((tls->p_memsz - first + align - 1) & ~(align - 1)) + first;
+}
+
 static int read_segments(struct symbols_data *d, Elf *elf)
 {
     size_t n = 0;
+    GElf_Ehdr head;
+    GElf_Phdr tls = {.p_type = PT_NULL};
+    int is_program = gelf_getehdr(elf, &head) != NULL && head.e_type == ET_EXEC;
     if (elf_kind(elf) != ELF_K_ELF || elf_getphdrnum(elf, &n) != 0 || n == 0 ||
         (d->segments = calloc(n, sizeof *d->segments)) == NULL)
         return -1;
     for (size_t i = 0; i < n; i++) {
         GElf_Phdr h;
-        if (gelf_getphdr(elf, (int)i, &h) != NULL && h.p_type == PT_LOAD &&
-            h.p_vaddr + h.p_memsz >= h.p_vaddr)
+        if (gelf_getphdr(elf, (int)i, &h) == NULL)
+            continue;
+        if (h.p_type == PT_LOAD && h.p_vaddr + h.p_memsz >= h.p_vaddr)
             d->segments[d->nsegments++] = (struct segment){h.p_offset, h.p_vaddr, h.p_filesz, h.p_memsz};
+        else if (h.p_type == PT_TLS)
+            tls = h;
+        else if (h.p_type == PT_DYNAMIC)
+            is_program |= is_pie(elf, &h);
     }
+    if (is_program && tls.p_type == PT_TLS)
+        place_tls(d, &tls);
     return d->nsegments > 0 ? 0 : -1;
 }
 
@@ -76,15 +114,21 @@ struct symbols_data *symbols_data_open(const char *path)
     return NULL;
 }
 
+static void free_variables(struct variables *v)
+{
+    for (size_t i = 0; i < v->n; i++)
+        free(v->list[i].name);
+    free(v->list);
+}
+
 void symbols_data_close(struct symbols_data *d)
 {
     if (d == NULL)
         return;
-    for (size_t i = 0; i < d->nvariables; i++)
-        free(d->variables[i].name);
+    free_variables(&d->globals);
+    free_variables(&d->tls);
     for (size_t i = 0; i < d->nsections; i++)
         free(d->sections[i].name);
-    free(d->variables);
     free(d->sections);
     free(d->segments);
     free(d->path);
@@ -144,7 +188,8 @@ static void read_variables(struct symbols_data *d, Dwfl_Module *module, GElf_Add
     if (servers != NULL)
         setenv("DEBUGINFOD_URLS", servers, 1);
     free(servers);
-    if (n <= 0 || (d->variables = calloc((size_t)n, sizeof *d->variables)) == NULL)
+    if (n <= 0 || (d->globals.list = calloc((size_t)n, sizeof *d->globals.list)) == NULL ||
+        (d->tls_bytes > 0 && (d->tls.list = calloc((size_t)n, sizeof *d->tls.list)) == NULL))
         return;
     for (int i = 0; i < n; i++) {
         GElf_Sym symbol;
@@ -152,33 +197,36 @@ static void read_variables(struct symbols_data *d, Dwfl_Module *module, GElf_Add
         const char *name = dwfl_module_getsym_info(module, i, &symbol, &address, NULL, NULL, NULL);
         int type = GELF_ST_TYPE(symbol.st_info), binding = GELF_ST_BIND(symbol.st_info);
         if (name == NULL || *name == '\0' || symbol.st_shndx == SHN_UNDEF || symbol.st_shndx == SHN_ABS ||
-            symbol.st_size == 0 || (type != STT_OBJECT && type != STT_COMMON))
+            symbol.st_size == 0 || (type != STT_OBJECT && type != STT_COMMON && type != STT_TLS))
             continue;
-        address -= bias;
+        if (type == STT_TLS && d->tls_bytes == 0)
+            continue;
+        address = type == STT_TLS ? symbol.st_value : address - bias; /* the former: within the block */
         if (address + symbol.st_size < address)
             continue;
         int rank = 4 * (binding == STB_LOCAL) + 2 * (name[0] == '_') + (binding == STB_WEAK);
         char *kept = strndup(name, strcspn(name, "@")); /* without a version, as in stdout@GLIBC_2.2.5 */
         if (kept == NULL)
             return;
-        d->variables[d->nvariables++] = (struct variable){address, address + symbol.st_size, kept, rank};
+        struct variables *v = type == STT_TLS ? &d->tls : &d->globals;
+        v->list[v->n++] = (struct variable){address, address + symbol.st_size, kept, rank};
     }
 }
 
 /* Sorted; of those that overlap the first one is kept. */
-static void order_variables(struct symbols_data *d)
+static void order_variables(struct variables *all)
 {
     size_t used = 0;
-    if (d->nvariables > 0)
-        qsort(d->variables, d->nvariables, sizeof *d->variables, compare_variables);
-    for (size_t i = 0; i < d->nvariables; i++) {
-        struct variable *v = &d->variables[i];
-        if (used > 0 && v->low < d->variables[used - 1].high)
+    if (all->n > 0)
+        qsort(all->list, all->n, sizeof *all->list, compare_variables);
+    for (size_t i = 0; i < all->n; i++) {
+        struct variable *v = &all->list[i];
+        if (used > 0 && v->low < all->list[used - 1].high)
             free(v->name);
         else
-            d->variables[used++] = *v;
+            all->list[used++] = *v;
     }
-    d->nvariables = used;
+    all->n = used;
 }
 
 static void read_sections(struct symbols_data *d, Elf *elf)
@@ -213,26 +261,50 @@ static void load(struct symbols_data *d)
     Elf *elf = module != NULL ? dwfl_module_getelf(module, &bias) : NULL;
     if (elf != NULL) {
         read_variables(d, module, bias);
-        order_variables(d);
+        order_variables(&d->globals);
+        order_variables(&d->tls);
         read_sections(d, elf);
     }
     if (dwfl != NULL)
         dwfl_end(dwfl);
 }
 
+/* The variable, or the gap between two. */
+static void find_variable(const struct variables *all, uint64_t address, struct symbols_variable *found)
+{
+    size_t end = ARRAY_UP_TO(all->list, all->n, low, address);
+    const struct variable *v = end > 0 ? &all->list[end - 1] : NULL;
+    *found = (struct symbols_variable){.section = ""};
+    if (v != NULL && address < v->high) {
+        found->low = v->low;
+        found->high = v->high;
+        found->name = v->name;
+        return;
+    }
+    found->low = v != NULL ? v->high : 0;
+    found->high = end < all->n ? all->list[end].low : UINT64_MAX;
+}
+
+uint64_t symbols_data_tls(const struct symbols_data *d, uint64_t *below)
+{
+    *below = d->tls_below;
+    return d->tls_bytes;
+}
+
+void symbols_data_find_tls(struct symbols_data *d, uint64_t offset, struct symbols_variable *found)
+{
+    if (!d->loaded)
+        load(d);
+    find_variable(&d->tls, offset, found);
+}
+
 void symbols_data_find(struct symbols_data *d, uint64_t address, struct symbols_variable *found)
 {
     if (!d->loaded)
         load(d);
-    *found = (struct symbols_variable){.low = 0, .high = UINT64_MAX, .section = ""};
-    size_t end = ARRAY_UP_TO(d->variables, d->nvariables, low, address);
-    if (end > 0 && address < d->variables[end - 1].high) {
-        const struct variable *v = &d->variables[end - 1];
-        *found = (struct symbols_variable){.low = v->low, .high = v->high, .name = v->name, .section = ""};
+    find_variable(&d->globals, address, found);
+    if (found->name != NULL)
         return;
-    }
-    found->low = end > 0 ? d->variables[end - 1].high : 0;
-    found->high = end < d->nvariables ? d->variables[end].low : UINT64_MAX;
     for (size_t i = 0; i < d->nsections; i++) {
         const struct section *s = &d->sections[i];
         if (address >= s->low && address < s->high) {

@@ -29,5 +29,13 @@ void symbols_data_span(const struct symbols_data *d, uint64_t *low, uint64_t *hi
 int symbols_data_address(const struct symbols_data *d, uint64_t offset, uint64_t *address);
 /* What is at the address. Symbols are read at the first call. */
 void symbols_data_find(struct symbols_data *d, uint64_t address, struct symbols_variable *found);
+/*
+ * Size of the block of thread-local variables that each thread has of this file, if that is a program: of a
+ * library the dynamic linker decides where it is. 0: there is none. *below: the block begins so many bytes
+ * below the thread pointer.
+ */
+uint64_t symbols_data_tls(const struct symbols_data *d, uint64_t *below);
+/* What is at that offset in the block; low and high are offsets, too. */
+void symbols_data_find_tls(struct symbols_data *d, uint64_t offset, struct symbols_variable *found);
 
 #endif

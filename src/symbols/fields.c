@@ -251,9 +251,11 @@ static enum symbols_table_part table_part(struct storing *s, uint32_t site)
 static int find_field(struct storing *s, const struct profile_object *object, const struct piece *piece,
                       struct symbols_field *field)
 {
-    if (object->kind == PROFILE_OBJECT_VARIABLE) {
+    if (profile_object_is_variable(object)) {
         struct symbols_types *types = symbols_files_types(s->files, object->module);
-        return types != NULL ? symbols_types_find(types, object->offset, piece->offset, field) : -1;
+        uint64_t address =
+            object->offset | (object->kind == PROFILE_OBJECT_THREAD_LOCAL ? SYMBOLS_TYPES_TLS : 0);
+        return types != NULL ? symbols_types_find(types, address, piece->offset, field) : -1;
     }
     if (s->typed && s->table) {
         enum symbols_table_part part = table_part(s, piece->site);
@@ -328,7 +330,7 @@ static void add_piece(const struct symbols_code *code, const uint32_t *ids, stru
         piece.object > code->nobjects)
         return;
     const struct profile_object *object = &code->objects[piece.object - 1];
-    if (!is_allocated(object) && (object->kind != PROFILE_OBJECT_VARIABLE || !piece.has_offset))
+    if (!is_allocated(object) && (!profile_object_is_variable(object) || !piece.has_offset))
         return;
     piece.row = ids[piece.site];
     list[(*n)++] = piece;

@@ -49,6 +49,11 @@ static int address_of(Dwarf_Die *die, uint64_t *address)
     if (dwarf_attr(die, DW_AT_location, &location) == NULL || dwarf_getlocation(&location, &ops, &n) != 0 ||
         n < 1 || n > 2)
         return -1;
+    if (n == 2 && (ops[1].atom == DW_OP_form_tls_address || ops[1].atom == DW_OP_GNU_push_tls_address)) {
+        *address = ops[0].number | SYMBOLS_TYPES_TLS;
+        return ops[0].atom == DW_OP_const8u || ops[0].atom == DW_OP_const4u || ops[0].atom == DW_OP_addr ? 0
+                                                                                                         : -1;
+    }
     if (ops[0].atom == DW_OP_addr)
         *address = ops[0].number;
     else if ((ops[0].atom != DW_OP_addrx && ops[0].atom != DW_OP_GNU_addr_index) ||

@@ -15,6 +15,8 @@ struct symbols_types;
 /* Of a file's image, which must live longer. NULL if it has no debug information, or memory is short. */
 struct symbols_types *symbols_types_new(struct symbols_image *image);
 void symbols_types_free(struct symbols_types *t); /* NULL is allowed */
+/* Added to the address of a thread-local variable, which is one within a thread's block. */
+#define SYMBOLS_TYPES_TLS (UINT64_C(1) << 63)
 /*
  * The field that is `offset` bytes into the variable at the address (as the file's symbol table has it). 0,
  * or -1: the variable's type is not known, has no fields, or none there.

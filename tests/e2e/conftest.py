@@ -222,7 +222,7 @@ def built(tmp_path_factory):
     return folder
 
 
-def build_target(source, folder):
+def build_target(source, folder, *options):
     extra = []
     for line in source.read_text().splitlines():
         if line.startswith("/* build: "):
@@ -234,7 +234,7 @@ def build_target(source, folder):
     library = source.stem.startswith("lib_")
     output = folder / (source.stem + (".so" if library else ""))
     shared = ["-shared", "-fPIC"] if library else []
-    subprocess.run([*compiler, "-O2", "-g", "-Wall", "-Wextra", *shared, "-o", output, source, *extra], check=True)
+    subprocess.run([*compiler, "-O2", "-g", "-Wall", "-Wextra", *options, *shared, "-o", output, source, *extra], check=True)
     return output
 
 

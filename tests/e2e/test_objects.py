@@ -73,6 +73,26 @@ def test_planted(what, mode, program, cachegram, tmp_path):
     assert line["line"] != "" and line["object"] == name
 
 
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("pie", ["-pie", "-no-pie"])
+def test_thread_local_variables(mode, pie, cachegram, tmp_path):
+    """By name and field, those of all threads together."""
+    program = build_target(TARGETS / "hot_thread_local.cpp", tmp_path, pie)
+    db = tmp_path / "p.db"
+    rounds = {"burst": "8000000", "full": "300000"}[mode]
+    assert run([cachegram, "record", *MODES[mode], "-o", db, "--", program, rounds]).status == 0
+    rows = {row["object"]: row for row in hotspots(cachegram, db, "--by", "object")[:2]}
+    assert set(rows) == {"table", "stats"}
+    for name, row in rows.items():
+        assert (row["object_kind"], row["object_module"]) == ("thread-local", str(program))
+        assert 0.4 < float(row["miss_share"]) < 0.6
+        symbols = subprocess.run(["nm", "-SC", program], check=True, capture_output=True, text=True).stdout
+        value, size = next(line.split()[:2] for line in symbols.splitlines() if line.split()[-1] == name)
+        assert (int(row["object_offset"]), int(row["object_size"])) == (int(value, 16), int(size, 16))
+    fields = {(row["object"], row["field"]) for row in hotspots(cachegram, db, "--by", "field")[:2]}
+    assert fields == {("table", ""), ("stats", "histogram[]")}
+
+
 @pytest.mark.parametrize("what", ["main", "stack"])
 def test_the_stack_of_a_process_that_has_ended(what, program, cachegram, tmp_path):
     """It may end before its mappings were read, and the main stack may have grown since. Of eight recordings one or two

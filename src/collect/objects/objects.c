@@ -104,6 +104,7 @@ struct objects {
     size_t nareas, areas_capacity;
     struct module *modules;
     uint32_t nmodules, modules_seen;
+    const struct module *program; /* one of these, which has thread-local variables; NULL: none is known */
     struct thread_stack threads[MOST_THREADS];
     uint32_t nthreads;
     struct extent recent[RECENT]; /* of this buffer */
@@ -280,8 +281,11 @@ static void take_module(struct objects *o, const struct wire_module *shared)
     m->bias = start - address;
     m->low = m->bias + low;
     m->high = page_end(m->bias + high); /* the dynamic loader uses the rest of its last page */
-    if (m->low < m->high)
-        o->nmodules++;
+    if (m->low >= m->high)
+        return;
+    o->nmodules++;
+    if (o->program == NULL && symbols_data_tls(m->data, &low) > 0)
+        o->program = m;
 }
 
 static int is_anonymous(const struct vma *vma)
@@ -379,6 +383,38 @@ static int find_thread(struct objects *o, uint64_t address, const struct vma *vm
     return 0;
 }
 
+/* Whether a thread-local variable of the program is there. If not, *place is cut to what is between such. */
+static int find_thread_local(struct objects *o, uint64_t address, const struct vma *vma,
+                             struct extent *extent, struct heap_place *place)
+{
+    uint64_t below, bytes = o->program != NULL ? symbols_data_tls(o->program->data, &below) : 0;
+    for (uint32_t i = 0; bytes > 0 && i < o->nthreads; i++) {
+        uint64_t fs_base = o->threads[i].fs_base, begin = fs_base - below;
+        struct symbols_variable v = {.low = 0, .high = bytes};
+        if (fs_base < below || (vma != NULL && (fs_base < vma->start || fs_base >= vma->end)))
+            continue;
+        if (address < begin) {
+            place->high = begin < place->high ? begin : place->high;
+            continue;
+        }
+        if (address - begin >= bytes) {
+            place->low = begin + bytes > place->low ? begin + bytes : place->low;
+            continue;
+        }
+        symbols_data_find_tls(o->program->data, address - begin, &v);
+        uint64_t low = begin + v.low, high = v.high < bytes ? begin + v.high : begin + bytes;
+        place->low = low > place->low ? low : place->low;
+        place->high = high < place->high ? high : place->high;
+        if (v.name == NULL)
+            continue;
+        extent->begin = low;
+        extent->is_variable = 1;
+        extent->id = number(o, PROFILE_OBJECT_THREAD_LOCAL, v.name, o->program->path, v.low, v.high - v.low);
+        return 1;
+    }
+    return 0;
+}
+
 /* Likewise, where no mapping is known: the process has ended before they were read. The address may be on the
  * stack of the thread with the next descriptor above it. */
 static int find_ended_thread(struct objects *o, uint64_t address, struct extent *extent)
@@ -441,6 +477,8 @@ static struct extent find_extent(struct objects *o, uint64_t address)
         e.id = v.id;
         e.begin = v.begin;
         e.is_variable = v.is_variable;
+    } else if (is_anonymous(vma) && find_thread_local(o, address, vma, &e, &place)) {
+        ;
     } else if (vma == NULL && find_ended_thread(o, address, &e)) {
         ;
     } else if (vma == NULL) {

@@ -70,8 +70,7 @@ static uint32_t add(struct object_table *t, const struct profile_object *object)
     struct profile_object *new = &t->objects[t->n];
     *new = *object;
     new->id = t->n + 1;
-    new->name =
-        object->kind == PROFILE_OBJECT_VARIABLE ? symbols_demangle(object->name) : strdup(object->name);
+    new->name = profile_object_is_variable(object) ? symbols_demangle(object->name) : strdup(object->name);
     new->module = strdup(object->module);
     t->mangled[t->n] = strdup(object->name);
     if (new->name != NULL &&new->module != NULL && t->mangled[t->n] != NULL)
