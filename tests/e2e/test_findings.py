@@ -259,11 +259,11 @@ def test_what_bursts_have_not_seen_may_be_there(cachegram, record, tmp_path):
     """A function that no burst is in has not certainly gone, if there are few."""
     (tmp_path / "a.c").write_text(PARTS)
     subprocess.run(["gcc", "-O1", "-g", "-w", "-o", tmp_path / "a", tmp_path / "a.c"], check=True)
-    before, after = tmp_path / "before.db", record(["--gap-us", "20000"], [tmp_path / "a", "50000000"])[1]
+    before, after = tmp_path / "before.db", record(["--gap-us", "5000"], [tmp_path / "a", "100000000"])[1]
     assert run([cachegram, "record", *FULL, "-o", before, "--", tmp_path / "a", "5000000", "once"]).status == 0
     with sqlite3.connect(after) as connection:
         bursts, = connection.execute("SELECT count(*) FROM burst").fetchone()
-    assert 3 < bursts < 300  # one in 20 ms
+    assert 3 < bursts < 400  # one in 5 ms
     for files, sign in (((before, after), -1), ((after, before), 1)):
         table = json.loads(run([cachegram, "diff", "--by", "function", "--size", "1M", "--format", "json", *files]).out)
         once, = (f for f in table["functions"] if f["function"] == "once")
