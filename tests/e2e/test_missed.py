@@ -68,6 +68,16 @@ def test_stops_and_continues(cachegram, built, tmp_path, options):
     assert_complete(db, options, 4 * 4 * LOOPS, most_percent=1)
 
 
+@pytest.mark.alone  # a program that is executed late keeps threads waiting for 50 ms, no longer
+@ALWAYS
+def test_spawns_meanwhile(record, built, options):
+    """A thread that cannot be in translated code while another one executes a program waits for that."""
+    argv = [built / "spawns_meanwhile"]
+    result, db = record(options, argv)
+    assert result.status == 0 and result.out == run(argv).out
+    assert 20_000_000 <= references(db, options) < 20_600_000
+
+
 @ALWAYS
 def test_unknown_thread(record, cachegram, built, options):
     """Half of the references are those of a thread that the agent does not know: reported everywhere, and nothing is called

@@ -4,7 +4,11 @@
  * its code away forbids bursts first, and waits until none is active.
  */
 #include "agent/burst/burst-internal.h"
+#include <time.h>
 #include "agent/sys/context.h"
+#include "agent/sys/session.h"
+#include "agent/sys/sys.h"
+#include "agent/tunables.h"
 #include "agent/translator/translator.h"
 
 static uint32_t active; /* threads in a burst or step, whose faults and traps the agent must handle */
@@ -67,6 +71,13 @@ void burst_forbid(int more)
 int burst_forbidden(void)
 {
     return __atomic_load_n(&forbidden, __ATOMIC_SEQ_CST) != 0;
+}
+
+void burst_await_allowed(void)
+{
+    struct timespec moment = {0, FORBIDDEN_LOOK_NS};
+    for (unsigned i = 0; i < FORBIDDEN_LOOKS && burst_forbidden() && !agent_off; i++)
+        sys2(SYS_nanosleep, &moment, 0);
 }
 
 int burst_none_active(void)
