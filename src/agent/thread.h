@@ -241,6 +241,7 @@ struct native_state {
     /* pthread_create or thrd_create calls in progress whose new thread will be followed. */
     int creating_followed;
     uint32_t refused; /* why it did not enter a burst when it last tried (enum wire_native_why) */
+    uint32_t waited;  /* for the end of so many-th time that bursts were forbidden, in vain; 0: never */
 };
 
 /* Signals that the target believes to be blocked, but the kernel does not block; and those that the kernel
@@ -305,6 +306,7 @@ struct start_state {
     int (*c11)(void *);
     void *argument;
     struct executing executing;
+    int forbids_bursts; /* it has forbidden them, or is about to, or has just allowed them again */
 };
 
 /* A followed thread. The GS base points to it in translated code. Each member belongs to the storey that

@@ -56,10 +56,10 @@
  * total. */
 #define ROOM_LOOKS 100u
 #define ROOM_LOOK_NS 200000
-/* Full mode: while another thread executes a program, or tries to, a thread waits for its end, so often and
- * so long: 50 ms in total, as it may itself have to do something first. A program of 10 ms ran natively to
- * its end otherwise. */
-#define FORBIDDEN_LOOKS 250u
+/* Full mode: while another thread executes a program, or tries to, a thread waits for the end of that, so
+ * often and so long: a second in total for each time, as it may itself have to do something first. A program
+ * of 10 ms ran natively to its end otherwise. */
+#define FORBIDDEN_LOOKS 5000u
 #define FORBIDDEN_LOOK_NS 200000
 #define NEVER_NS 3600000000000ull /* an hour */
 /* Cost of a context switch of a thread with a perf event: 0.5 us on a virtual machine (EPYC; a program of

@@ -68,7 +68,7 @@ def test_stops_and_continues(cachegram, built, tmp_path, options):
     assert_complete(db, options, 4 * 4 * LOOPS, most_percent=1)
 
 
-@pytest.mark.alone  # a program that is executed late keeps threads waiting for 50 ms, no longer
+@pytest.mark.alone  # a program that is executed late keeps threads waiting for a second, no longer
 @ALWAYS
 def test_spawns_meanwhile(record, built, options):
     """A thread that cannot be in translated code while another one executes a program waits for that."""

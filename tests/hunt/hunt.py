@@ -145,6 +145,7 @@ class Hunter:
         self.cachegram = os.environ.get("CACHEGRAM") or str(ROOT / "build" / "src" / "cli" / "cachegram")
         self.libraries()
         self.lock = threading.Lock()
+        self.starting = threading.Lock()  # a program, until it is in sessions
         self.sessions, self.spinners = set(), set()  # what runs now
         self.programs = self.runs = 0
         self.begun = self.broken = None
@@ -180,10 +181,10 @@ class Hunter:
                 options = [*options, "CACHEGRAM_DEBUG=debug-info=0"]
                 argv = [*record_command(self.cachegram, folder / "p.db", options), "--", *argv]
             begun, hang = time.monotonic(), ""
-            with open(folder / "out", "wb") as out, open(folder / "err", "wb") as err:
+            with open(folder / "out", "wb") as out, open(folder / "err", "wb") as err, self.starting:
                 process = subprocess.Popen(argv, cwd=folder, stdin=subprocess.DEVNULL, stdout=out, stderr=err,
                                            start_new_session=True)
-            self.sessions.add(process.pid)
+                self.sessions.add(process.pid)
             ends_by_kill = any(generate.FRAGMENTS[n["f"]].kill for n in tree["end"])
             try:
                 if ends_by_kill:
@@ -389,6 +390,9 @@ class Hunter:
 
     def end(self, *_):
         """On a signal: nothing that was started goes on; what was found so far is printed."""
+        # Never released: workers start nothing more, and do not report that their files are gone. This thread may have them.
+        self.starting.acquire(timeout=2)
+        self.lock.acquire(timeout=2)
         for process in list(self.spinners):
             process.kill()
         for session in list(self.sessions):

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Spawns programs, 20 times, while SIGTRAP is ignored and another thread makes 20 million loads and stores. The
- * kernel's disposition has to be the program's meanwhile, so that no thread can be in translated code.
+ * Spawns programs, 20 times, while SIGTRAP is ignored and another thread makes 20 million loads and stores.
+ * The kernel's disposition has to be the program's meanwhile, so that no thread can be in translated code.
  */
 /* build: -pthread */
 #include <pthread.h>
@@ -34,8 +34,8 @@ int main(void)
         return 2;
     while (spawned < 20) {
         pid_t pid;
-        if (posix_spawn(&pid, "/bin/true", NULL, NULL, argv, environ) != 0 || waitpid(pid, &status, 0) != pid ||
-            status != 0)
+        if (posix_spawn(&pid, "/bin/true", NULL, NULL, argv, environ) != 0 ||
+            waitpid(pid, &status, 0) != pid || status != 0)
             return 3;
         spawned++;
     }

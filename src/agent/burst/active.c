@@ -19,6 +19,7 @@ static uint32_t active; /* threads in a burst or step, whose faults and traps th
 static uint32_t stepping_native;
 
 static int forbidden;
+static uint32_t times_forbidden;
 
 void has_left(void)
 {
@@ -65,6 +66,8 @@ void burst_step_resolved(struct thread *t, const ucontext_t *uc)
 
 void burst_forbid(int more)
 {
+    if (more > 0)
+        __atomic_fetch_add(&times_forbidden, 1, __ATOMIC_SEQ_CST);
     __atomic_fetch_add(&forbidden, more, __ATOMIC_SEQ_CST);
 }
 
@@ -73,11 +76,17 @@ int burst_forbidden(void)
     return __atomic_load_n(&forbidden, __ATOMIC_SEQ_CST) != 0;
 }
 
-void burst_await_allowed(void)
+void burst_await_allowed(struct thread *t)
 {
     struct timespec moment = {0, FORBIDDEN_LOOK_NS};
-    for (unsigned i = 0; i < FORBIDDEN_LOOKS && burst_forbidden() && !agent_off; i++)
+    if (t->native.waited == __atomic_load_n(&times_forbidden, __ATOMIC_SEQ_CST))
+        return;
+    for (unsigned i = 0; i < FORBIDDEN_LOOKS; i++) {
+        if (!burst_forbidden() || agent_off)
+            return;
         sys2(SYS_nanosleep, &moment, 0);
+    }
+    t->native.waited = __atomic_load_n(&times_forbidden, __ATOMIC_SEQ_CST);
 }
 
 int burst_none_active(void)

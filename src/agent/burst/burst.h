@@ -32,8 +32,10 @@ void burst_leave(struct thread *t, ucontext_t *uc); /* at the leave gate */
 void burst_forked(void);
 void burst_forbid(int more); /* no burst begins until it was called with -1 as often as with 1 */
 int burst_forbidden(void);
-void burst_await_allowed(void); /* while they are forbidden, for a moment at most; not by who forbids them */
-int burst_none_active(void);    /* no thread is in a burst or steps */
+/* Waits while they are forbidden, once each time and a second at most; not to be called by who forbids them.
+ */
+void burst_await_allowed(struct thread *t);
+int burst_none_active(void); /* no thread is in a burst or steps */
 /* For a thread that gets the trap flag outside a burst: the agent must handle its trap. 0: not possible,
  * bursts are forbidden. burst_step_end: the trap has arrived, or will not arrive any more. */
 int burst_step_begin(void);

@@ -67,6 +67,8 @@ static int quiesce(struct executing *e, int others)
     if (!agent_active || (uint32_t)sys0(SYS_getpid) != process_id)
         return 1;
     int could_fault = others && watch_used() && watch_several_threads();
+    if (t)
+        t->start.forbids_bursts = 1;
     burst_forbid(1);
     e->forbids = 1;
     if (t) {
@@ -87,6 +89,8 @@ static void resume(struct executing *e)
     if (!e->forbids)
         return;
     burst_forbid(-1);
+    if (t)
+        t->start.forbids_bursts = 0;
     watch_block_signals(t);
     if (t && !agent_off) { /* its trigger may have arrived while it was ignored */
         if (agent_always_translated())

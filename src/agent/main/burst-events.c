@@ -151,8 +151,9 @@ void return_to_translated(struct thread *t, ucontext_t *uc)
     int at_it = t->burst.left_because == WIRE_END_SYSCALL || t->burst.left_because == WIRE_END_INSTRUCTION;
     if ((at_it || burst_signal_pending(uc)) && enter_after_next(t, uc))
         return;
-    if (!t->start.executing.forbids)
-        burst_await_allowed();
+    /* Whoever forbids them may wait for a diverted call of this thread. */
+    if (!t->start.forbids_bursts && !watch_used())
+        burst_await_allowed(t);
     if (burst_enter(t, uc)) {
         t->burst.consecutive_steps = 0;
         return;
