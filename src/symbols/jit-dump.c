@@ -14,7 +14,7 @@
 #define FREED 16u                     /* bytes that malloc changes at the beginning of what was freed */
 #define MOST_NAME 4096u               /* bytes; the rest of a longer name is dropped */
 /*
- * perf puts the code of each function behind the header of an ELF file. V8 and LLVM add the header's size to
+ * perf puts the code of each function after the header of an ELF file. V8 and LLVM add the header's size to
  * the addresses of lines, other compilers do not: it is subtracted if no line of the whole file is nearer to
  * the beginning of its function.
  */

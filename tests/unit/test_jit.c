@@ -284,7 +284,7 @@ static void lines_of_a_dump(void **state)
     jit_entries_free(entries);
 }
 
-/* Addresses behind the header of an ELF file that perf makes. */
+/* Addresses after the header of an ELF file that perf makes. */
 static void lines_behind_a_header(void **state)
 {
     const struct place places[] = {{0x1040, 10, "a.js"}, {0x1048, 12, "a.js"}};

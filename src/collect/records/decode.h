@@ -52,8 +52,7 @@ typedef int decode_sink(void *ctx, const uint64_t *lines, size_t n);
 #define DECODE_SITE(block, reference) ((uint32_t)(block) << DECODE_SITE_BITS | (uint32_t)(reference))
 /*
  * What is recorded of a line's touch: its site, and above that the part of the line where the reference
- * begins (0 if that is in the line before), an eighth. So blocks of the heap that share a line are told
- * apart.
+ * begins (0 if that is in the line before), an eighth: blocks of the heap may share a line.
  */
 #define DECODE_PART_SHIFT 29u
 #define DECODE_PARTS_SHIFT 3u /* 2^3 parts */
