@@ -91,6 +91,10 @@ def test_thread_local_variables(mode, pie, cachegram, tmp_path):
         assert (int(row["object_offset"]), int(row["object_size"])) == (int(value, 16), int(size, 16))
     fields = {(row["object"], row["field"]) for row in hotspots(cachegram, db, "--by", "field")[:2]}
     assert fields == {("table", ""), ("stats", "histogram[]")}
+    subprocess.run(["strip", program], check=True)
+    assert run([cachegram, "record", *MODES[mode], "-o", db, "--", program, rounds]).status == 0
+    first = hotspots(cachegram, db, "--by", "object")[0]
+    assert first["object"] == f"[thread-local data of {program.name}]" and float(first["miss_share"]) > 0.9
 
 
 @pytest.mark.parametrize("what", ["main", "stack"])
@@ -298,12 +302,12 @@ def test_small_blocks_that_share_lines(mode, size, cachegram, tmp_path_factory, 
     names = {what: f"block of new_{what} hot_pairs.c:{marked_line('hot_pairs.c', what)}" for what in ("key", "payload")}
     for what, touched, neighbour in [("keys", "key", "payload"), ("payloads", "payload", "key")]:
         db = tmp_path / f"{what}.db"
-        rounds = {"burst": "100", "full": "10"}[mode]
+        rounds = {"burst": "300", "full": "10"}[mode]
         assert run([cachegram, "record", *MODES[mode], "-o", db, "--", program, what, rounds]).status == 0
         rows = {(row["function"], row["object"]): float(row["miss_share"])
                 for row in hotspots(cachegram, db, "--by", "function,object", "--size", size)}
-        # Of all misses; the rest of the run, 7 to 35% in full mode, makes the lists.
-        assert rows[f"read_{what}", names[touched]] > 0.55
+        # The rest of the misses is that of making the lists, and of the array of pointers to payloads.
+        assert rows[f"read_{what}", names[touched]] > 0.2
         assert rows.get((f"read_{what}", names[neighbour]), 0) < 0.02
 
 

@@ -383,7 +383,8 @@ static int find_thread(struct objects *o, uint64_t address, const struct vma *vm
     return 0;
 }
 
-/* Whether a thread-local variable of the program is there. If not, *place is cut to what is between such. */
+/* Whether the program's thread-local data is there: a variable, or, in a stripped file, any. *place is cut to
+ * that, or to what is between such. */
 static int find_thread_local(struct objects *o, uint64_t address, const struct vma *vma,
                              struct extent *extent, struct heap_place *place)
 {
@@ -405,11 +406,13 @@ static int find_thread_local(struct objects *o, uint64_t address, const struct v
         uint64_t low = begin + v.low, high = v.high < bytes ? begin + v.high : begin + bytes;
         place->low = low > place->low ? low : place->low;
         place->high = high < place->high ? high : place->high;
-        if (v.name == NULL)
-            continue;
         extent->begin = low;
-        extent->is_variable = 1;
-        extent->id = number(o, PROFILE_OBJECT_THREAD_LOCAL, v.name, o->program->path, v.low, v.high - v.low);
+        extent->is_variable = v.name != NULL;
+        if (v.name != NULL)
+            extent->id =
+                number(o, PROFILE_OBJECT_THREAD_LOCAL, v.name, o->program->path, v.low, v.high - v.low);
+        else
+            extent->id = number(o, PROFILE_OBJECT_SECTION, "thread-local data", o->program->path, 0, 0);
         return 1;
     }
     return 0;
