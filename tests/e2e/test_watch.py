@@ -288,7 +288,9 @@ def test_long_tails(built, record, cachegram):
     bursts = len({burst for *_, burst in rows})
     assert 0.15 < len({burst for outcome, _, burst in rows if outcome == "reused"}) / bursts < 0.3 and bursts > 20
     curve = run([cachegram, "mrc", "--format", "csv", "--sizes", "1M,16M", db]).out.decode().splitlines()[1:]
-    assert all(float(row.split(",")[1]) > 0.95 for row in curve), curve
+    # If the reuses are in fewer than five bursts, only the bounds are known.
+    for _, ratio, _, high in (row.split(",") for row in curve):
+        assert float(ratio or high) > 0.95, curve
 
 
 def test_busy_pages(built, record):
