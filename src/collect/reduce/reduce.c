@@ -549,7 +549,6 @@ static int add_part(struct reducer *r, struct reduce_process *process)
 
 static int end_slice(struct reducer *r, struct reduce_process *process, const struct wire_desc *desc)
 {
-
     if (process->parts == NULL) {
         if ((process->parts = calloc(1, sizeof(*process->parts))) == NULL)
             return -ENOMEM;
