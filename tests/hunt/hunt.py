@@ -25,6 +25,7 @@ Exit status: 1 if anything differed, or nothing ran.
 """
 import argparse
 import collections
+import contextlib
 import ctypes
 import json
 import os
@@ -111,6 +112,17 @@ def where_they_hang(pids):
     return "\n".join(lines)
 
 
+def dump_cores(pids, keep, most=6):
+    """Writes core files of processes that hang, at most so many in a folder; returns their names. Needs gdb."""
+    named = []
+    for pid in pids if shutil.which("gcore") else []:
+        if len(list(keep.glob("core.*"))) < most:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                subprocess.run(["gcore", "-o", keep / "core", str(pid)], capture_output=True, timeout=120)
+                named.append(f"{keep}/core.{pid}")
+    return named
+
+
 def target_of(pid, program):
     """The profiled process itself: the first one below pid that executes the program."""
     for child in pathlib.Path(f"/proc/{pid}/task").glob("*/children"):
@@ -191,7 +203,10 @@ class Hunter:
                     self.kill_from_outside(tree, program, process, folder / "out", options, limit)
                 process.wait(max(0.1, begun + limit - time.monotonic()))
             except subprocess.TimeoutExpired:
-                hang = where_they_hang(in_session(process.pid)) or "?"
+                left = in_session(process.pid)
+                hang = where_they_hang(left) or "?"
+                if options is not None:
+                    hang = "\n".join([hang, *dump_cores([pid for pid in left if pid != process.pid], self.keep)])
                 process.kill()
             seconds = time.monotonic() - begun
             end_session(process.pid)
