@@ -78,6 +78,13 @@ def test_spawns_meanwhile(record, built, options):
     assert 20_000_000 <= references(db, options) < 20_600_000
 
 
+def test_long_spawn(record, built, tmp_path):
+    """It waits for a second at most, and the profile names the reason for what it has executed natively after that."""
+    result, db = record(FULL, [built / "spawns_meanwhile", tmp_path / "fifo"])
+    assert result.status == 0 and result.out == b"1 spawned\n"
+    assert float(run_keys(db)["missed_percent"]) > 50 and "while another program was being executed" in run_keys(db)["missed"]
+
+
 @ALWAYS
 def test_unknown_thread(record, cachegram, built, options):
     """Half of the references are those of a thread that the agent does not know: reported everywhere, and nothing is called

@@ -249,7 +249,9 @@ int burst_enter(struct thread *t, ucontext_t *uc)
     t->native.refused = WIRE_NATIVE_OFF;
     if (agent_off || session->stop)
         return 0;
-    if (!signals_handlers_installed()) {
+    if (!signals_handlers_installed()) { /* the program's own, or ignored for an exec */
+        if (burst_forbidden())
+            t->native.refused = WIRE_NATIVE_EXEC;
         count_add(&proc->count.skipped_handlers, 1);
         return 0;
     }

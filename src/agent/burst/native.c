@@ -7,8 +7,9 @@
  * returns to native code until the thread is in the code cache again. What makes no references that would
  * have been recorded is not measured: the kernel's time in system calls (getrusage separates user mode),
  * instructions that are single-stepped (the counter `stepped` has their number), and the end of a thread. The
- * kernel knows user mode by its ticks only, so a millisecond may count as none; where no code can be
- * translated any more, all of the time counts, since such a recording must not be called exact.
+ * kernel knows user mode by its ticks only, so some milliseconds may count as none. All of the time counts
+ * where no code can be translated any more, and after a thread has waited in vain for another one's exec:
+ * such a recording must not be called exact.
  *
  * Threads that the agent does not know have no such moments. That they exist is known from the calls that
  * create them. Their time is the process's CPU time minus that of all known threads, including their time in
@@ -86,6 +87,7 @@ void native_ends(struct thread *t)
         return;
     uint64_t cpu = account_cpu_time(t) - t->native.cpu_ns, user = user_ns();
     user = user > t->native.user_ns ? user - t->native.user_ns : 0;
-    int all = t->native.why == WIRE_NATIVE_SPACE && arch_templates_full();
+    int all =
+        t->native.why == WIRE_NATIVE_EXEC || (t->native.why == WIRE_NATIVE_SPACE && arch_templates_full());
     count_add(&entry_of(t->tid, t->native.why)->user_ns, user < cpu && !all ? user : cpu);
 }
