@@ -118,8 +118,8 @@ def test_killed_by_itself(record, options):
 
 def test_killed_from_outside(cachegram, tmp_path):
     db = tmp_path / "profile.db"
-    with subprocess.Popen([cachegram, "record", "-o", db, *FULL, "--", "sh", "-c", "echo; while :; do :; done"],
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE) as p:
+    with subprocess.Popen([cachegram, "record", "-o", db, *FULL, "--", "sh", "-c", "echo; read x"],
+                          stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as p:
         p.stdout.readline()
         for pid in descendants(p.pid):
             os.kill(pid, signal.SIGKILL)
