@@ -204,9 +204,13 @@ int analysis_each_burst(
             continue;
         const struct curve_time *time = &l.times[*nbursts];
         struct analysis_burst *b = &(*bursts)[*nbursts];
+        double each = time->references_each > 0 ? time->references_each : 1;
         *b = (struct analysis_burst){
             .weight = l.bursts[*nbursts].weight,
-            .refs_per_ns = time->refs_per_ns * (time->references_each > 0 ? time->references_each : 1),
+            .refs_per_ns = time->refs_per_ns * each,
+            .start_ns = l.list[i].start_ns,
+            .start_refs = l.list[i].start_refs,
+            .refs_each = each,
         };
         place(ctx, &l.list[i], b);
         groups[(*nbursts)++] = b->group;

@@ -63,6 +63,9 @@ struct analysis_burst {
     size_t window;      /* likewise */
     double weight;      /* references of the run that it represents */
     double refs_per_ns; /* NaN: not known */
+    uint64_t start_ns;
+    double start_refs; /* counted in its thread before it, in steps (docs/format.md); NaN: not counted */
+    double refs_each;  /* references of each of these steps */
 };
 
 /*

@@ -9,11 +9,9 @@
 #include "base/array.h"
 #include "analysis/burst-weights.h"
 #include "analysis/curve.h"
+#include "analysis/window-refs.h"
 #include "analysis/windows.h"
 #include "model/shrink.h"
-
-/* References per nanosecond, of profiles in which no burst has a rate. Only relative values matter then. */
-#define RATE_UNKNOWN 1.0
 
 struct work {
     struct profile *p;
@@ -94,50 +92,28 @@ static int take_all_exact(struct work *w, struct error *err)
     for (size_t i = 0; i < w->n && code == 0; i++)
         if (w->windows.list[i].exact) {
             code = take_exact(w, i, h, err);
-            w->t->windows[i].refs = (double)w->windows.list[i].references;
             w->t->exact++;
         }
     free(h);
     return code;
 }
 
-/* The mean rate of references of the bursts of each phase, rate[phases]. */
-static void find_rates(const struct work *w, size_t phases, double *rate, double *count)
-{
-    double all = 0, n = 0;
-    for (size_t b = 0; b < w->nbursts; b++) {
-        const struct analysis_burst *burst = &w->bursts[b];
-        if (!(burst->refs_per_ns > 0))
-            continue;
-        rate[burst->group] += burst->refs_per_ns;
-        count[burst->group]++;
-        all += burst->refs_per_ns;
-        n++;
-    }
-    for (size_t i = 0; i < phases; i++)
-        rate[i] = count[i] > 0 ? rate[i] / count[i] : n > 0 ? all / n : RATE_UNKNOWN;
-}
-
-/* References of sampled windows: their CPU time at the rate of their phase; all together what all bursts
- * represent. */
 static int find_refs(struct work *w, size_t phases, struct error *err)
 {
-    double *rate = calloc(2 * phases + 1, sizeof *rate), represented = 0, sum = 0;
-    if (!rate)
+    struct analysis_timeline *t = w->t;
+    double *refs = calloc(2 * w->n + 1, sizeof *refs), *cpu_ns = refs + w->n;
+    if (!refs)
         return error_set(err, -ENOMEM, "out of memory computing the timeline");
-    find_rates(w, phases, rate, rate + phases);
-    for (size_t b = 0; b < w->nbursts; b++)
-        represented += w->bursts[b].weight;
     for (size_t i = 0; i < w->n; i++)
-        if (!w->windows.list[i].exact) {
-            w->t->windows[i].refs = (double)w->windows.list[i].cpu_ns * rate[w->windows.list[i].phase];
-            sum += w->t->windows[i].refs;
-        }
-    for (size_t i = 0; i < w->n && sum > 0 && represented > 0; i++)
-        if (!w->windows.list[i].exact)
-            w->t->windows[i].refs *= represented / sum;
-    free(rate);
-    return 0;
+        if (w->windows.list[i].exact)
+            refs[i] = (double)w->windows.list[i].references;
+    int code = analysis_window_refs(&w->windows, w->bursts, w->nbursts, phases, refs, cpu_ns, err);
+    for (size_t i = 0; i < w->n && code == 0; i++) {
+        t->windows[i].refs = refs[i];
+        t->windows[i].cpu_ns = cpu_ns[i];
+    }
+    free(refs);
+    return code;
 }
 
 static int take_sampled(struct work *w, size_t phases, struct error *err)

@@ -23,6 +23,7 @@ struct analysis_time_window {
     uint64_t start_ns, end_ns; /* since the run's start */
     double start_refs;         /* references of the thread before it; estimated unless all before are exact */
     double refs;               /* estimated if it is sampled */
+    double cpu_ns;             /* native CPU time, estimated if it is exact; NaN: not known */
     uint32_t phase;            /* from 1; 0: not known */
     size_t bursts;             /* its own */
 };

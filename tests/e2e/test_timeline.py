@@ -315,6 +315,24 @@ def test_references_without_rates(cachegram, built, record):
     assert true / 8 < references(cachegram, db) < 8 * true
 
 
+def test_references_that_were_counted(cachegram, built, record):
+    """Where all references are counted, a burst knows how many its thread made before it; so do the windows around it."""
+    result, db = record(["--mode", "count", "--allowance", "300ms"], [built / "phases", 200])
+    assert result.status == 0, result.err
+    windows = windows_of(table(cachegram, "timeline", db, "--sizes", "1M"))
+    exact = sum(int(w["refs"]) for w in windows if w["exact"] == "1")
+    total = exact + sum(int(w["refs"]) for w in windows if w["exact"] == "0")
+    assert math.isclose(total, int(run_keys(db)["clock_references"]), rel_tol=0.01)
+    with sqlite3.connect(f"file:{db}?mode=ro", uri=True) as con:
+        bursts = con.execute("select start_ns, start_refs from burst").fetchall()
+    assert len(bursts) > 10 and len(windows) > 20
+    slack = total - exact - max(start_refs for _, start_refs in bursts) + 0.002 * total  # after the last burst
+    for start_ns, start_refs in bursts:
+        w = [w for w in windows if int(w["start_ns"]) <= start_ns and w["exact"] == "0"][-1]
+        before = int(w["start_refs"]) - exact
+        assert before - slack <= start_refs <= before + int(w["refs"]) + slack, (start_ns, w)
+
+
 def test_references_of_cold_code(cachegram, built, record, tmp_path):
     """Rates before bursts in much code that was new are not used, if most bursts are such."""
     _, db = record(["--allowance", "200ms", "--overhead", "20"], [built / "phases", 40])
