@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "analysis/windows.h"
-#include "base/pages.h"
 #include "model/rates.h"
 
 /* A larger number for one burst is corrupt. */
@@ -16,21 +15,12 @@
 /* New blocks of a burst from which on its code is cold. Other programs have as many in few bursts. */
 #define COLD_BLOCKS 256
 
-/*
- * Adds a stored histogram to one that is all zero. Only used bins are written: most bins of most bursts are
- * empty, and unused pages of the large zeroed array take no time.
- */
-static int add_hist(struct profile *p, uint64_t burst, enum profile_hist kind, struct hist *scratch,
-                    struct hist *into, struct error *err)
+/* Gets a stored histogram, or leaves it as it is if there is none. */
+static int get_hist(struct profile *p, uint64_t burst, enum profile_hist kind, struct packed_hist *into,
+                    struct error *err)
 {
-    int code = profile_get_hist(p, burst, kind, scratch, err);
-    if (code != 0)
-        return code == -ENOENT ? 0 : code;
-    for (size_t bin = 0; bin < HIST_BINS; bin++)
-        if (scratch->count[bin])
-            into->count[bin] = scratch->count[bin];
-    into->total = scratch->total;
-    return 0;
+    int code = profile_get_packed_hist(p, burst, kind, into, err);
+    return code == -ENOENT ? 0 : code;
 }
 
 static const enum curve_outcome outcomes[PROFILE_OUTCOMES] = {
@@ -83,7 +73,9 @@ void loaded_clear(struct loaded *l)
 {
     free(l->list);
     free(l->watched);
-    pages_sparse_free(l->bursts, (l->nlist + 1) * sizeof *l->bursts);
+    for (size_t i = 0; l->bursts && i <= l->nlist; i++)
+        curve_burst_clear(&l->bursts[i]);
+    free(l->bursts);
     free(l->watches);
     free(l->sites);
     free(l->sets);
@@ -192,8 +184,7 @@ int loaded_make(struct loaded *l, struct profile *p, int sets, struct error *err
         code = profile_watches(p, &l->watched, &l->nwatched, err);
     if (code != 0)
         return code;
-    /* A burst has 340 KB of bins, few of which are used. */
-    l->bursts = pages_sparse_new((l->nlist + 1) * sizeof *l->bursts);
+    l->bursts = calloc(l->nlist + 1, sizeof *l->bursts);
     l->times = calloc(l->nlist + 1, sizeof *l->times);
     l->hits = calloc(l->nlist + 1, sizeof *l->hits);
     l->watches = calloc(l->nwatched + 1, sizeof *l->watches);
@@ -250,15 +241,16 @@ static uint64_t string_hits(const struct profile_burst *b, uint64_t touches)
  * burst, and such instructions are rare and have many elements. Including them, the burst's weight is in
  * references, not in steps.
  */
-static void add_string_hits(const struct profile_burst *from, struct curve_burst *b, struct curve_time *time,
-                            uint64_t *hits)
+static int add_string_hits(const struct profile_burst *from, struct curve_burst *b, struct curve_time *time,
+                           uint64_t *hits, struct error *err)
 {
     *hits = string_hits(from, b->references);
-    b->stack.count[0] += *hits;
-    b->stack.total += *hits;
+    if (packed_hist_add_zeros(&b->stack, *hits) < 0)
+        return error_set(err, -ENOMEM, "out of memory computing the curve");
     b->references += *hits;
     time->references_each = (double)b->references / (double)from->steps;
     b->weight *= time->references_each;
+    return 0;
 }
 
 int loaded_bursts(struct profile *p, uint32_t tid, struct loaded *l, struct analysis_curve *curve,
@@ -280,10 +272,10 @@ int loaded_bursts(struct profile *p, uint32_t tid, struct loaded *l, struct anal
             .planned_ns = isnan(list[i].gap_ns) ? 0 : list[i].gap_ns,
             .counted = l->counted_references > 0 && !isnan(list[i].start_refs),
         };
-        struct hist *const into[] = {[PROFILE_HIST_STACK] = &b->stack,
-                                     [PROFILE_HIST_REUSE] = &b->reuse,
-                                     [PROFILE_HIST_FIRST] = &b->first,
-                                     [PROFILE_HIST_AGE] = &b->age};
+        struct packed_hist *const into[] = {[PROFILE_HIST_STACK] = &b->stack,
+                                            [PROFILE_HIST_REUSE] = &b->reuse,
+                                            [PROFILE_HIST_FIRST] = &b->first,
+                                            [PROFILE_HIST_AGE] = &b->age};
         b->references = list[i].references;
         b->weight = list[i].weight;
         curve->references += b->references;
@@ -303,14 +295,14 @@ int loaded_bursts(struct profile *p, uint32_t tid, struct loaded *l, struct anal
         curve->watches += b->nwatches;
         note_watches(l, next - b->nwatches, next, curve);
         for (size_t kind = 0; code == 0 && kind < sizeof into / sizeof into[0]; kind++)
-            code = add_hist(p, list[i].id, (enum profile_hist)kind, scratch, into[kind], err);
+            code = get_hist(p, list[i].id, (enum profile_hist)kind, into[kind], err);
         /* A reference that straddles two lines touches both: the curve is of touches, which are more. */
         uint64_t touches = b->stack.total + b->first.total;
         int in_steps = list[i].steps > 0 && touches > 0; /* 0: distances were not recorded */
         if (touches > b->references || in_steps)
             b->references = touches;
-        if (in_steps)
-            add_string_hits(&list[i], b, &l->times[curve->bursts], &l->hits[curve->bursts]);
+        if (code == 0 && in_steps)
+            code = add_string_hits(&list[i], b, &l->times[curve->bursts], &l->hits[curve->bursts], err);
         if (code == 0 && l->sets && (code = load_sets(p, list[i].id, scratch, &l->sets[i], err)) > 0) {
             b->sets = &l->sets[i];
             code = 0;
@@ -321,11 +313,34 @@ int loaded_bursts(struct profile *p, uint32_t tid, struct loaded *l, struct anal
     return code;
 }
 
-/* A reuse that misses in every cache. */
-static void add_misses(struct hist *h, uint64_t n)
+/* Gets a histogram of the run's full part, with so many reuses more that miss in every cache. */
+static int get_part(struct profile *p, enum profile_hist kind, uint64_t misses, struct packed_hist *into,
+                    struct error *err)
 {
-    h->count[HIST_BINS - 1] += n;
-    h->total += n;
+    struct hist *h = calloc(1, sizeof *h);
+    int code = h ? profile_get_hist(p, 0, kind, h, err) : -ENOMEM;
+    if (code == -ENOENT)
+        code = 0;
+    if (code == 0) {
+        h->count[HIST_BINS - 1] += misses;
+        h->total += misses;
+        code = packed_hist_set(into, h);
+    }
+    free(h);
+    return code == -ENOMEM ? error_set(err, code, "out of memory computing the curve") : code;
+}
+
+/* The first touches of `left` lines, one after the other. */
+static int make_first(uint64_t left, struct packed_hist *first, struct error *err)
+{
+    struct hist *h = calloc(1, sizeof *h);
+    int code = h ? 0 : -ENOMEM;
+    if (code == 0) {
+        hist_add_up_to(h, left);
+        code = packed_hist_set(first, h);
+    }
+    free(h);
+    return code == 0 ? 0 : error_set(err, code, "out of memory computing the curve");
 }
 
 static int get_count(struct profile *p, const char *key, uint64_t *n)
@@ -352,22 +367,17 @@ int loaded_full_part(struct profile *p, struct loaded *l, struct analysis_curve 
     if (!get_count(p, "full_references", &references) || references == 0 ||
         !get_count(p, "full_cold", &cold) || !get_count(p, "full_left", &left))
         return 0;
-    struct hist *scratch = malloc(sizeof *scratch);
-    if (!scratch)
-        return error_set(err, -ENOMEM, "out of memory computing the curve");
-    int code = add_hist(p, 0, PROFILE_HIST_STACK, scratch, &b->stack, err);
-    if (code == 0)
-        code = add_hist(p, 0, PROFILE_HIST_REUSE, scratch, &b->reuse, err);
     if (left > cold || curve->watches == 0)
         left = 0;
+    int code = get_part(p, PROFILE_HIST_STACK, cold - left, &b->stack, err);
+    if (code == 0)
+        code = get_part(p, PROFILE_HIST_REUSE, cold - left, &b->reuse, err);
     if (code == 0 && left > 0)
-        code = add_hist(p, 0, PROFILE_HIST_AGE, scratch, &b->age, err);
-    free(scratch);
+        code = get_hist(p, 0, PROFILE_HIST_AGE, &b->age, err);
+    if (code == 0)
+        code = make_first(left, &b->first, err);
     if (code != 0)
         return code;
-    hist_add_up_to(&b->first, left);
-    add_misses(&b->stack, cold - left);
-    add_misses(&b->reuse, cold - left);
     b->references = b->stack.total + left;
     b->weight = (double)b->references;
     b->certain = 1;

@@ -141,34 +141,20 @@ void hist_merge(struct hist *into, const struct hist *from)
     into->total += from->total;
 }
 
-/* Number of values below 2^48 that are at least `value`: those of higher bins, and of its own bin a part by
- * linear interpolation. */
-static double from_above(const struct hist *h, double value, uint32_t bin, uint64_t above)
+double hist_bin_at_least(uint32_t bin, uint64_t count, uint64_t above, double value)
 {
     double low = (double)hist_edge(bin), high = (double)hist_edge(bin + 1);
-    return (double)above + (double)h->count[bin] * (high - value) / (high - low);
-}
-
-void hist_at_least_each(const struct hist *h, const double *values, size_t n, double *at_least)
-{
-    uint32_t from = HIST_BINS; /* higher bins have been added up */
-    uint64_t above = 0;
-    for (size_t i = n; i-- > 0;) {
-        /* Values beyond the last edge are all in the last bin: they are only known to have reached it. */
-        if (!(values[i] > 0) || values[i] >= (double)hist_edge(HIST_BINS)) {
-            at_least[i] = values[i] > 0 ? 0 : (double)h->total;
-            continue;
-        }
-        uint32_t bin = hist_bin((uint64_t)values[i]);
-        while (from > bin + 1)
-            above += h->count[--from];
-        at_least[i] = from_above(h, values[i], bin, above);
-    }
+    return (double)above + (double)count * (high - value) / (high - low);
 }
 
 double hist_at_least(const struct hist *h, double value)
 {
-    double at_least;
-    hist_at_least_each(h, &value, 1, &at_least);
-    return at_least;
+    uint64_t above = 0;
+    /* Values beyond the last edge are all in the last bin: they are only known to have reached it. */
+    if (!(value > 0) || value >= (double)hist_edge(HIST_BINS))
+        return value > 0 ? 0 : (double)h->total;
+    uint32_t bin = hist_bin((uint64_t)value);
+    for (uint32_t from = HIST_BINS; --from > bin;)
+        above += h->count[from];
+    return hist_bin_at_least(bin, h->count[bin], above, value);
 }

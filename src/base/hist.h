@@ -52,7 +52,8 @@ void hist_add_up_to(struct hist *h, uint64_t n);
 void hist_merge(struct hist *into, const struct hist *from);
 /* Number of values >= value; exact if value is an edge, otherwise linear within the bin. */
 double hist_at_least(const struct hist *h, double value);
-/* The same for n values in descending or equal order, in one pass: at_least[n]. */
-void hist_at_least_each(const struct hist *h, const double *values, size_t n, double *at_least);
+/* The part of it for a value below 2^48: `above` values are in higher bins, `count` in its own bin, of which
+ * a part counts. */
+double hist_bin_at_least(uint32_t bin, uint64_t count, uint64_t above, double value);
 
 #endif

@@ -83,14 +83,13 @@ static struct work *work_new(size_t n, size_t nbursts)
 }
 
 /* bounds[2 * i] += share * values that reach size i. */
-static void add_at_least(struct work *w, const struct hist *h, size_t n, double share, double *bounds)
+static void add_at_least(struct work *w, const struct packed_hist *h, size_t n, double share, double *bounds)
 {
-    hist_at_least_each(h, w->lines, n, w->found);
+    packed_hist_at_least_each(h, w->lines, n, w->found);
     for (size_t i = 0; i < n; i++)
         bounds[2 * i] += share * w->found[i];
 }
 
-/* A single pass over the histograms of each burst, which are large. */
 static void reduce(struct work *w, const struct curve_burst *bursts, size_t nbursts, size_t n)
 {
     for (size_t b = 0; b < nbursts; b++) {

@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include "base/error.h"
 #include "base/hist.h"
+#include "base/packed-hist.h"
 
 /* A point of a curve. low..high is a confidence interval or hard bounds; NaN where the data has no answer. */
 struct curve_point {
@@ -79,7 +80,7 @@ struct curve_sets {
  * the burst represents.
  */
 struct curve_burst {
-    struct hist stack, reuse, first, age;
+    struct packed_hist stack, reuse, first, age;
     uint64_t references;
     double weight;
     /* Nonzero: not a sample but all references of a part of the run, with its own number of them as weight;
@@ -96,6 +97,8 @@ struct curve_burst {
     size_t nwatches;
     const struct curve_sets *sets; /* NULL: not counted in this burst */
 };
+
+void curve_burst_clear(struct curve_burst *b); /* frees its histograms */
 
 /*
  * From bursts without watched lines: weighted mean over bursts. Hard bounds: first touches that `first` does

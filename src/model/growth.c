@@ -50,18 +50,23 @@ uint32_t growth_bin(double value)
     return bin_of_hist_bin(hist_bin(value < 0x1p48 ? (uint64_t)value : (UINT64_C(1) << 48) - 1));
 }
 
-void growth_add_hist(struct growth_counts *counts, enum growth_kind kind, const struct hist *h)
+void growth_add_hist(struct growth_counts *counts, enum growth_kind kind, const struct packed_hist *h)
 {
     double *into = kind == GROWTH_EVENT ? counts->event : counts->censored;
-    uint32_t from = 0;
+    struct packed_bins bins = packed_hist_bins(h);
+    uint32_t bin = 0;
+    uint64_t sum = 0;
 
-    for (uint32_t bin = 0; bin < GROWTH_BINS; bin++) {
-        uint32_t end = first_hist_bin(bin + 1);
-        uint64_t sum = 0;
-        for (; from < end; from++)
-            sum += h->count[from];
-        into[bin] += (double)sum;
+    while (packed_bins_next(&bins)) {
+        uint32_t next = bin_of_hist_bin(bins.bin);
+        if (next != bin) {
+            into[bin] += (double)sum;
+            sum = 0;
+            bin = next;
+        }
+        sum += bins.count;
     }
+    into[bin] += (double)sum;
 }
 
 void growth_add_counts(struct growth_counts *into, const struct growth_counts *from, double factor)
@@ -88,20 +93,21 @@ static void sum_from(struct growth *g, uint32_t from)
 
 uint32_t growth_estimate(const struct growth_counts *counts, double least, struct growth *g)
 {
+    double at_risk[GROWTH_BINS]; /* weight of the distances known to reach the bin */
     double risk = counts->endless, share = 1;
     uint32_t known = GROWTH_BINS;
 
     for (uint32_t bin = GROWTH_BINS; bin-- > 0;) {
         double width = growth_edge(bin + 1) - growth_edge(bin);
-        g->at_risk[bin] = risk + counts->event[bin] + (width - 1) / (2 * width) * counts->censored[bin];
-        if (!(g->at_risk[bin] > least))
+        at_risk[bin] = risk + counts->event[bin] + (width - 1) / (2 * width) * counts->censored[bin];
+        if (!(at_risk[bin] > least))
             known = bin;
         risk += counts->event[bin] + counts->censored[bin];
     }
     for (uint32_t bin = 0; bin < GROWTH_BINS; bin++) {
         g->share[bin] = share;
-        if (g->at_risk[bin] > 0)
-            share *= fmax(0, 1 - counts->event[bin] / g->at_risk[bin]);
+        if (at_risk[bin] > 0)
+            share *= fmax(0, 1 - counts->event[bin] / at_risk[bin]);
     }
     g->share[GROWTH_BINS] = share;
     g->lines[0] = 0;

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/hist.h"
+#include "base/packed-hist.h"
 
 /*
  * Coarser than struct hist, since there is one of these for each burst: values below 64 have a bin each, then
@@ -30,18 +30,18 @@ struct growth_counts {
     double endless;               /* infinite: never reused */
 };
 enum growth_kind { GROWTH_EVENT, GROWTH_CENSORED };
-void growth_add_hist(struct growth_counts *counts, enum growth_kind kind, const struct hist *h);
+void growth_add_hist(struct growth_counts *counts, enum growth_kind kind, const struct packed_hist *h);
 /* into += factor * from */
 void growth_add_counts(struct growth_counts *into, const struct growth_counts *from, double factor);
 
 struct growth {
     double share[GROWTH_BINS + 1]; /* of references whose reuse distance is at least the bin's edge */
     double lines[GROWTH_BINS + 1]; /* expected distinct lines among so many references as the bin's edge */
-    double at_risk[GROWTH_BINS];   /* weight of the distances known to reach the bin */
 };
 /*
- * Kaplan-Meier. Where nothing is at risk, the share stays constant. Bins with at_risk <= least count as
- * unknown; the number of bins before the first unknown one is returned.
+ * Kaplan-Meier. Where nothing is at risk, the share stays constant. Bins which distances of no more
+ * weight than `least` are known to reach count as unknown; the number of bins before the first unknown one is
+ * returned.
  */
 uint32_t growth_estimate(const struct growth_counts *counts, double least, struct growth *g);
 /* Replaces g from bin `from` on by tail, scaled to be continuous. */

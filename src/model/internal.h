@@ -78,8 +78,8 @@ struct model_survival {
     double at_least[HIST_BINS + 1]; /* share of distances >= hist_edge(bin) */
     uint32_t known_bins;            /* at_least[] is backed by data for bins 0 .. known_bins */
 };
-void model_survival_add(struct model_survival *s, const struct hist *event, const struct hist *censored,
-                        double weight);
+void model_survival_add(struct model_survival *s, const struct packed_hist *event,
+                        const struct packed_hist *censored, double weight);
 void model_survival_estimate(struct model_survival *s);
 /* Share of distances >= value, linear within bins; NaN beyond what is known. */
 double model_survival_at(const struct model_survival *s, double value);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* points.c - checks of the callers' arguments, shared by all curves. */
+/* points.c - checks of the callers' arguments, shared by all curves; the memory of a burst. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -83,4 +83,12 @@ double model_random_normal(struct random_state *random)
     for (int i = 0; i < 12; i++)
         sum += random_unit(random);
     return sum;
+}
+
+void curve_burst_clear(struct curve_burst *b)
+{
+    packed_hist_clear(&b->stack);
+    packed_hist_clear(&b->reuse);
+    packed_hist_clear(&b->first);
+    packed_hist_clear(&b->age);
 }

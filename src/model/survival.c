@@ -20,22 +20,18 @@
 
 #include "model/internal.h"
 
-void model_survival_add(struct model_survival *s, const struct hist *event, const struct hist *censored,
-                        double weight)
+void model_survival_add(struct model_survival *s, const struct packed_hist *event,
+                        const struct packed_hist *censored, double weight)
 {
-    for (uint32_t bin = 0; bin < HIST_BINS; bin++) {
-        uint64_t count = event->count[bin];
-        if (count) {
-            s->event[bin] += weight * (double)count;
-            s->event_count[bin] += count;
-        }
+    struct packed_bins b = packed_hist_bins(event);
+    while (packed_bins_next(&b)) {
+        s->event[b.bin] += weight * (double)b.count;
+        s->event_count[b.bin] += b.count;
     }
-    for (uint32_t bin = 0; bin < HIST_BINS; bin++) {
-        uint64_t count = censored->count[bin];
-        if (count) {
-            s->censored[bin] += weight * (double)count;
-            s->censored_count[bin] += count;
-        }
+    b = packed_hist_bins(censored);
+    while (packed_bins_next(&b)) {
+        s->censored[b.bin] += weight * (double)b.count;
+        s->censored_count[b.bin] += b.count;
     }
 }
 

@@ -120,7 +120,7 @@ static void add_bursts(struct work *w, const struct curve_burst *bursts, unsigne
         w->share[b] = share;
         w->total[b] = share * (double)burst->references;
         if (share > 0)
-            hist_at_least_each(&burst->stack, w->lines, n, w->reached);
+            packed_hist_at_least_each(&burst->stack, w->lines, n, w->reached);
         for (size_t i = 0; i < n && share > 0; i++) {
             double lines = w->lines[i];
             size_t at = w->sizes[i].point * w->nbursts + b;

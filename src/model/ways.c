@@ -63,7 +63,7 @@ static double change_of(const struct curve_burst *burst, unsigned level, unsigne
 
     for (unsigned d = ways; d <= CURVE_SETS_WAYS; d++)
         missing += (double)burst->sets->count[level - 1][d];
-    return watched_share(burst) * (missing - hist_at_least(&burst->stack, lines));
+    return watched_share(burst) * (missing - packed_hist_at_least(&burst->stack, lines));
 }
 
 /* Correction per reference from the bursts that have set distances; NaN if none has. */

@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include "base/error.h"
 #include "base/hist.h"
+#include "base/packed-hist.h"
 
 #define PROFILE_SCHEMA_VERSION 13
 
@@ -187,6 +188,9 @@ int profile_line_bytes(struct profile *p, unsigned *line_bytes, struct error *er
 int profile_bursts(struct profile *p, struct profile_burst **bursts, size_t *n, struct error *err);
 int profile_get_hist(struct profile *p, uint64_t burst, enum profile_hist kind, struct hist *h,
                      struct error *err);
+/* The same, packed: sets *h, which the caller clears. */
+int profile_get_packed_hist(struct profile *p, uint64_t burst, enum profile_hist kind, struct packed_hist *h,
+                            struct error *err);
 /* All windows, ordered by id, and all samples, ordered by window; malloc'ed arrays that the caller frees. */
 int profile_windows(struct profile *p, struct profile_window **windows, size_t *n, struct error *err);
 int profile_samples(struct profile *p, struct profile_sample **samples, size_t *n, struct error *err);

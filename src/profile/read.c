@@ -20,7 +20,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "profile/hist-blob.h"
 #include "profile/names.h"
 #include "trace/cgtrace-layout.h"
 
@@ -431,7 +430,8 @@ int profile_watches(struct profile *p, struct profile_watch **watches, size_t *n
     return profile_read_rows(p, &rows, watches, n, err);
 }
 
-static int get_hist(struct profile *p, uint64_t burst, const char *kind, struct hist *h, struct error *err)
+static int get_packed(struct profile *p, uint64_t burst, const char *kind, struct packed_hist *h,
+                      struct error *err)
 {
     sqlite3_stmt *s = profile_stmt(p, "SELECT total, bins FROM histogram WHERE burst = ? AND kind = ?", err);
     if (!s)
@@ -446,8 +446,11 @@ static int get_hist(struct profile *p, uint64_t burst, const char *kind, struct 
         code = profile_fail(p, err);
     } else {
         uint64_t total = (uint64_t)sqlite3_column_int64(s, 0);
-        const unsigned char *bytes = sqlite3_column_blob(s, 1);
-        if (hist_blob_decode(bytes, (size_t)sqlite3_column_bytes(s, 1), h) != 0 || h->total != total)
+        const uint8_t *bytes = sqlite3_column_blob(s, 1);
+        code = packed_hist_copy(h, bytes, (size_t)sqlite3_column_bytes(s, 1));
+        if (code == -ENOMEM)
+            error_set(err, code, "out of memory reading the profile '%s'", p->path);
+        else if (code != 0 || h->total != total)
             code = error_set(err, -EINVAL,
                              "the profile '%s' is damaged (the '%s' histogram of burst %" PRIu64
                              "): record again, or use a backup",
@@ -455,6 +458,22 @@ static int get_hist(struct profile *p, uint64_t burst, const char *kind, struct 
     }
     sqlite3_reset(s);
     return code;
+}
+
+static int get_hist(struct profile *p, uint64_t burst, const char *kind, struct hist *h, struct error *err)
+{
+    struct packed_hist packed = {.total = 0};
+    int code = get_packed(p, burst, kind, &packed, err);
+    if (code == 0)
+        packed_hist_unpack(&packed, h);
+    packed_hist_clear(&packed);
+    return code;
+}
+
+int profile_get_packed_hist(struct profile *p, uint64_t burst, enum profile_hist kind, struct packed_hist *h,
+                            struct error *err)
+{
+    return get_packed(p, burst, profile_hist_name(kind), h, err);
 }
 
 int profile_get_hist(struct profile *p, uint64_t burst, enum profile_hist kind, struct hist *h,

@@ -5,7 +5,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "profile/hist-blob.h"
 #include "profile/internal.h"
 
 int profile_clear_time_windows(struct profile *p, struct error *err)
@@ -18,9 +17,8 @@ int profile_clear_time_windows(struct profile *p, struct error *err)
 int profile_add_time_window(struct profile *p, const struct profile_time_window *window,
                             const struct hist *stack, struct error *err)
 {
-    size_t size = 0;
-    unsigned char *bytes = stack ? hist_blob_encode(stack, &size) : NULL;
-    if (stack && !bytes)
+    struct packed_hist packed = {.total = 0};
+    if (stack && packed_hist_set(&packed, stack) < 0)
         return error_set(err, -ENOMEM, "out of memory writing the profile '%s'", p->path);
     int code = PROFILE_EXECUTE(
         p, err,
@@ -30,8 +28,8 @@ int profile_add_time_window(struct profile *p, const struct profile_time_window 
         value_text(window->exact ? "exact" : "sampled"), value_int(window->start_ns),
         value_int(window->end_ns), value_int(window->cpu_ns), value_int_if(window->exact, window->references),
         value_int_if(window->exact, window->cold), value_int(window->ticks), value_int(window->bursts),
-        value_id(window->phase), value_blob(bytes, size));
-    free(bytes);
+        value_id(window->phase), value_blob(packed.bytes, packed.size));
+    packed_hist_clear(&packed);
     return code;
 }
 
@@ -82,16 +80,23 @@ int profile_time_window_stack(struct profile *p, uint64_t id, struct hist *stack
     if (!s)
         return -EINVAL;
     sqlite3_bind_int64(s, 1, (sqlite3_int64)id);
+    struct packed_hist packed = {.total = 0};
     int code = 0, rc = sqlite3_step(s);
     if (rc != SQLITE_ROW && rc != SQLITE_DONE)
         code = profile_fail(p, err);
     else if (rc == SQLITE_DONE || sqlite3_column_type(s, 0) == SQLITE_NULL)
         code = error_set(err, -ENOENT, "the profile '%s' holds no distances of window %" PRIu64, p->path, id);
-    else if (hist_blob_decode(sqlite3_column_blob(s, 0), (size_t)sqlite3_column_bytes(s, 0), stack) != 0)
+    else if ((code = packed_hist_copy(&packed, sqlite3_column_blob(s, 0),
+                                      (size_t)sqlite3_column_bytes(s, 0))) == -ENOMEM)
+        error_set(err, code, "out of memory reading the profile '%s'", p->path);
+    else if (code != 0)
         code = error_set(err, -EINVAL,
                          "the profile '%s' is damaged (the distances of window %" PRIu64
                          "): record again, or use a backup",
                          p->path, id);
+    else
+        packed_hist_unpack(&packed, stack);
+    packed_hist_clear(&packed);
     sqlite3_reset(s);
     return code;
 }

@@ -25,7 +25,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "profile/hist-blob.h"
 #include "profile/names.h"
 #include "profile/schema.h"
 
@@ -374,14 +373,13 @@ int profile_set_outcome(struct profile *p, const struct profile_watch *watch, st
 static int put_hist(struct profile *p, uint64_t burst, const char *kind, const struct hist *h,
                     struct error *err)
 {
-    size_t size;
-    unsigned char *bytes = hist_blob_encode(h, &size);
-    if (!bytes)
+    struct packed_hist packed = {.total = 0};
+    if (packed_hist_set(&packed, h) < 0)
         return error_set(err, -ENOMEM, "out of memory writing the profile '%s'", p->path);
     int code = PROFILE_EXECUTE(
         p, err, "INSERT OR REPLACE INTO histogram(burst, kind, total, bins) VALUES(?, ?, ?, ?)",
-        value_int(burst), value_text(kind), value_int(h->total), value_blob(bytes, size));
-    free(bytes);
+        value_int(burst), value_text(kind), value_int(h->total), value_blob(packed.bytes, packed.size));
+    packed_hist_clear(&packed);
     return code;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Unit tests of src/base: errors, arrays, names of files, histogram bins, sizes, random numbers. */
+#include <assert.h>
 #include <errno.h>
 #include <math.h>
 #include <setjmp.h>
@@ -14,6 +15,7 @@
 #include "base/base-name.h"
 #include "base/error.h"
 #include "base/hist.h"
+#include "base/packed-hist.h"
 #include "base/random.h"
 #include "base/sizes.h"
 
@@ -174,11 +176,63 @@ static void hist_counts_at_least(void **state)
     const double values[] = {-1, 0, 0, 1, 1023, 1024, 4096, 4096 + width / 4, 4096 + width, 0x1p48, 0x1p60},
                  expected[] = {15, 15, 15, 10, 10, 8, 8, 1 + 7 * 0.75, 1, 0, 0};
     double reached[sizeof values / sizeof *values];
-    hist_at_least_each(h, values, sizeof values / sizeof *values, reached);
+    struct packed_hist packed = {.total = 0};
+    assert_int_equal(packed_hist_set(&packed, h), 0);
+    packed_hist_at_least_each(&packed, values, sizeof values / sizeof *values, reached);
     for (size_t i = 0; i < sizeof values / sizeof *values; i++)
         assert_true(fabs(reached[i] - expected[i]) < 1e-12);
+    assert_true(packed_hist_at_least(&packed, 4096) == 8);
+    packed_hist_clear(&packed);
     free(h);
     free(other);
+}
+
+static void packed_histograms(void **state)
+{
+    (void)state;
+    struct hist *h = calloc(1, sizeof *h), *out = malloc(sizeof *out);
+    struct packed_hist p = {.total = 0}, copy = {.total = 0};
+    for (int zeros = 0; zeros < 2; zeros++) {
+        memset(h, 0, sizeof *h);
+        assert_int_equal(packed_hist_set(&p, h), 0); /* without values */
+        assert_true(p.bytes != NULL && p.size == 0 && p.total == 0);
+        assert_int_equal(packed_hist_add_zeros(&p, 3), 0);
+        packed_hist_unpack(&p, out);
+        assert_true(p.total == 3 && out->total == 3 && out->count[0] == 3);
+        hist_add(h, 0, zeros ? 7 : 0);
+        hist_add(h, 5, 300);
+        hist_add(h, UINT64_MAX, UINT64_C(1) << 62);
+        assert_int_equal(packed_hist_set(&p, h), 0);
+        assert_int_equal(packed_hist_copy(&copy, p.bytes, p.size), 0);
+        packed_hist_unpack(&copy, out);
+        assert_memory_equal(h, out, sizeof *h);
+        assert_int_equal(packed_hist_add_zeros(&copy, 0), 0);
+        assert_int_equal(packed_hist_add_zeros(&copy, 1000), 0);
+        hist_add(h, 0, 1000);
+        packed_hist_unpack(&copy, out);
+        assert_memory_equal(h, out, sizeof *h);
+        assert_true(copy.total == h->total);
+    }
+    /* Cut off; no values in a bin; a bin after the last; a sum that does not fit; a number that does not end.
+     */
+    static const struct {
+        uint8_t bytes[24];
+        size_t size;
+    } bad[] = {{{0}, 1},
+               {{0, 0}, 2},
+               {{0x80, 0x54, 1}, 3},
+               {{0xff, 0x53, 1, 0, 1}, 5},
+               {{0, 255, 255, 255, 255, 255, 255, 255, 255, 255, 1, 0, 1}, 13},
+               {{255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 1}, 12}};
+    static_assert(HIST_BINS == 0x2a00, "the first bad bin");
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        assert_int_equal(packed_hist_copy(&copy, bad[i].bytes, bad[i].size), -EINVAL);
+    packed_hist_unpack(&copy, out); /* left as it was */
+    assert_memory_equal(h, out, sizeof *h);
+    packed_hist_clear(&p);
+    packed_hist_clear(&copy);
+    free(h);
+    free(out);
 }
 
 static void sizes_are_parsed(void **state)
@@ -401,6 +455,7 @@ int main(void)
         cmocka_unit_test(hist_bin_and_edge_agree),
         cmocka_unit_test(hist_adds_a_range),
         cmocka_unit_test(hist_counts_at_least),
+        cmocka_unit_test(packed_histograms),
         cmocka_unit_test(sizes_are_parsed),
         cmocka_unit_test(bad_sizes_are_refused),
         cmocka_unit_test(lists_and_ranges_are_parsed),

@@ -13,17 +13,20 @@
 
 #include "base/random.h"
 #include "model/curve.h"
+#include "packed_help.h"
 
 #define LINE 64u
 
 /* Distances of a trace, found by looking back from each reference. */
 struct trace {
     struct curve_burst b;
+    struct hist stack, reuse, first; /* of b */
     uint64_t *line, n;
 };
 
 static void add_references(struct trace *t)
 {
+    struct hist age = {.total = 0};
     for (uint64_t j = 0; j < t->n; j++) {
         uint64_t distinct = 0, i = j;
         int found = 0;
@@ -36,17 +39,21 @@ static void add_references(struct trace *t)
             distinct += (uint64_t)last;
         }
         if (found) {
-            hist_add(&t->b.stack, distinct, 1);
-            hist_add(&t->b.reuse, j - i - 1, 1);
+            hist_add(&t->stack, distinct, 1);
+            hist_add(&t->reuse, j - i - 1, 1);
         } else {
-            hist_add(&t->b.first, distinct, 1);
+            hist_add(&t->first, distinct, 1);
         }
         uint64_t next = j + 1;
         while (next < t->n && t->line[next] != t->line[j])
             next++;
         if (next == t->n)
-            hist_add(&t->b.age, t->n - 1 - j, 1);
+            hist_add(&age, t->n - 1 - j, 1);
     }
+    assert_int_equal(packed_hist_set(&t->b.stack, &t->stack), 0);
+    assert_int_equal(packed_hist_set(&t->b.reuse, &t->reuse), 0);
+    assert_int_equal(packed_hist_set(&t->b.first, &t->first), 0);
+    assert_int_equal(packed_hist_set(&t->b.age, &age), 0);
     t->b.references = t->n;
     t->b.weight = 1;
 }
@@ -67,6 +74,7 @@ static struct trace *trace_new(uint64_t n, uint64_t lines, int cyclic, uint64_t 
 
 static void trace_free(struct trace *t)
 {
+    curve_burst_clear(&t->b);
     free(t->line);
     free(t);
 }
@@ -113,10 +121,10 @@ static void cyclic_scan(void **state)
         struct trace *t = trace_new(3 * K, K, 1, 0);
         struct curve_point p[3] = {at_lines(K > 1 ? (double)K - 1 : 1), at_lines((double)K), at_lines(1e9)};
         double below = K > 1 ? 1 : 1.0 / 3;
-        assert_int_equal(curve_exact(&t->b.stack, K, LINE, p, 3, NULL), 0);
+        assert_int_equal(curve_exact(&t->stack, K, LINE, p, 3, NULL), 0);
         assert_true(p[0].miss_ratio == below && p[1].miss_ratio == 1.0 / 3 && p[2].miss_ratio == 1.0 / 3);
         memset(&p[0].miss_ratio, 0, 3 * sizeof(double));
-        assert_int_equal(curve_statstack(&t->b.reuse, K, LINE, p, 3, NULL), 0);
+        assert_int_equal(curve_statstack(&t->reuse, K, LINE, p, 3, NULL), 0);
         assert_true(p[0].miss_ratio == below && p[1].miss_ratio == 1.0 / 3 && p[2].miss_ratio == 1.0 / 3);
         assert_true(p[0].low == below && p[0].high == below);
         trace_free(t);
@@ -130,7 +138,7 @@ static void exact_is_the_cache(void **state)
         struct trace *t = trace_new(1500, 10 * seed * seed, 0, seed);
         for (uint64_t lines = 1; lines < 300; lines += seed) {
             struct curve_point p = {.size_bytes = (double)(lines * LINE + 17)}; /* rounded down */
-            assert_int_equal(curve_exact(&t->b.stack, t->b.first.total, LINE, &p, 1, NULL), 0);
+            assert_int_equal(curve_exact(&t->stack, t->b.first.total, LINE, &p, 1, NULL), 0);
             near(p.miss_ratio, lru_miss_ratio(t, lines), 1e-12);
         }
         trace_free(t);
@@ -145,20 +153,20 @@ static void statstack_is_its_definition(void **state)
             trace_new(1000, 7 * seed * seed, 0, seed); /* all distances have bins of their own */
         uint64_t dangling = t->b.first.total;
         struct hist *expected = calloc(1, sizeof *expected);
-        curve_statstack_window(&t->b.reuse, dangling, expected);
+        curve_statstack_window(&t->reuse, dangling, expected);
         for (uint64_t lines = 1; lines < 220; lines += 3) {
             uint64_t misses = dangling, sum = 0; /* sum: N * ES(d) */
             for (uint64_t d = 0; d < t->n; d++) {
                 uint64_t reach = dangling;
                 for (uint64_t x = d; x < t->n; x++)
-                    reach += t->b.reuse.count[x];
+                    reach += t->reuse.count[x];
                 if (d > 0)
                     sum += reach;
                 if (sum >= lines * t->n)
-                    misses += t->b.reuse.count[d];
+                    misses += t->reuse.count[d];
             }
             struct curve_point p = at_lines((double)lines);
-            assert_int_equal(curve_statstack(&t->b.reuse, dangling, LINE, &p, 1, NULL), 0);
+            assert_int_equal(curve_statstack(&t->reuse, dangling, LINE, &p, 1, NULL), 0);
             near(p.miss_ratio, (double)misses / (double)t->n, 1e-12);
             assert_int_equal(curve_exact(expected, dangling, LINE, &p, 1, NULL), 0);
             near(p.miss_ratio, (double)misses / (double)t->n, 1e-12);
@@ -178,7 +186,7 @@ static void statstack_windows(void **state)
     (void)state;
     for (uint64_t lines = 10; lines <= 100; lines += 90) {
         struct trace *t = trace_new(10 * lines, lines, 1, 0);
-        curve_statstack_window(&t->b.reuse, t->b.first.total, expected);
+        curve_statstack_window(&t->reuse, t->b.first.total, expected);
         trace_free(t);
     }
     assert_int_equal(curve_exact(expected, 110, LINE, p, 3, NULL), 0);
@@ -232,10 +240,10 @@ static void statcache_solves_its_equation(void **state)
         struct trace *t = trace_new(1000, 7 * seed * seed, 0, seed);
         for (double lines = 2; lines < 300; lines *= 1.7) {
             struct curve_point p = at_lines(floor(lines));
-            assert_int_equal(curve_statcache(&t->b.reuse, t->b.first.total, LINE, &p, 1, NULL), 0);
-            near(p.miss_ratio, statcache_twin(&t->b.reuse, (double)t->b.first.total, floor(lines)), 1e-9);
-            assert_int_equal(curve_statcache(&t->b.reuse, 0, LINE, &p, 1, NULL), 0);
-            near(p.miss_ratio, statcache_twin(&t->b.reuse, 0, floor(lines)), 1e-6);
+            assert_int_equal(curve_statcache(&t->reuse, t->b.first.total, LINE, &p, 1, NULL), 0);
+            near(p.miss_ratio, statcache_twin(&t->reuse, (double)t->b.first.total, floor(lines)), 1e-9);
+            assert_int_equal(curve_statcache(&t->reuse, 0, LINE, &p, 1, NULL), 0);
+            near(p.miss_ratio, statcache_twin(&t->reuse, 0, floor(lines)), 1e-6);
         }
         trace_free(t);
     }
@@ -277,17 +285,18 @@ static void random_over_k_lines(void **state)
     for (size_t b = 0; b < B; b++) {
         struct trace *short_one = trace_new(200, K, 0, 100 + b);
         bursts[b] = short_one->b;
+        short_one->b = (struct curve_burst){.weight = 0};
         bursts[b].weight = 1 + (double)(b % 3);
         trace_free(short_one);
     }
     for (unsigned lines = 2; lines <= K; lines += lines < K - 6 ? 6 : 1) {
         struct curve_point p = at_lines(lines);
         double want = 1 - (double)lines / K;
-        assert_int_equal(curve_exact(&t->b.stack, K, LINE, &p, 1, NULL), 0);
+        assert_int_equal(curve_exact(&t->stack, K, LINE, &p, 1, NULL), 0);
         near(p.miss_ratio, want, 0.04);
-        assert_int_equal(curve_statstack(&t->b.reuse, K, LINE, &p, 1, NULL), 0);
+        assert_int_equal(curve_statstack(&t->reuse, K, LINE, &p, 1, NULL), 0);
         near(p.miss_ratio, want, 0.04);
-        assert_int_equal(curve_statcache(&t->b.reuse, K, LINE, &p, 1, NULL), 0);
+        assert_int_equal(curve_statcache(&t->reuse, K, LINE, &p, 1, NULL), 0);
         near(p.miss_ratio, statcache_of_random_touches(K, lines, (double)K / 3000), 0.03);
         assert_int_equal(curve_bursts(bursts, B, LINE, 1, &p, 1, NULL), 0);
         near(p.miss_ratio, want, 0.04);
@@ -301,7 +310,7 @@ static void random_over_k_lines(void **state)
         assert_true(p.low - 0.06 <= want && want <= p.high + 0.06);
     }
     trace_free(t);
-    free(bursts);
+    free_bursts(bursts, B);
 }
 
 static void bursts_are_their_definition(void **state)
@@ -314,6 +323,7 @@ static void bursts_are_their_definition(void **state)
     for (size_t b = 0; b < B; b++) {
         struct trace *t = trace_new(300 + 50 * b, 60 + 30 * b, 0, b);
         bursts[b] = t->b;
+        t->b = (struct curve_burst){.weight = 0};
         total += bursts[b].weight = (double)b * 1.5; /* one has weight 0 */
         trace_free(t);
     }
@@ -323,13 +333,17 @@ static void bursts_are_their_definition(void **state)
         for (size_t b = 0; b < B; b++) {
             double share = bursts[b].weight / (double)bursts[b].references, count = 0;
             for (uint64_t s = lines; s < 1024; s++) {
-                low += share * (double)(bursts[b].stack.count[s] + bursts[b].first.count[s]) / total;
-                high += share * (double)bursts[b].stack.count[s] / total;
-                count += (double)(bursts[b].stack.count[s] + bursts[b].first.count[s]);
+                low += share *
+                       (double)(packed_count(&bursts[b].stack, (uint32_t)(s)) +
+                                packed_count(&bursts[b].first, (uint32_t)(s))) /
+                       total;
+                high += share * (double)packed_count(&bursts[b].stack, (uint32_t)(s)) / total;
+                count += (double)(packed_count(&bursts[b].stack, (uint32_t)(s)) +
+                                  packed_count(&bursts[b].first, (uint32_t)(s)));
             }
             high += share * (double)bursts[b].first.total / total;
-            events += share * (double)bursts[b].stack.count[lines - 1];
-            count += (double)bursts[b].stack.count[lines - 1];
+            events += share * (double)packed_count(&bursts[b].stack, (uint32_t)(lines - 1));
+            count += (double)packed_count(&bursts[b].stack, (uint32_t)(lines - 1));
             risk += share * count;
             at_risk += b > 0 ? count : 0;
         }
@@ -347,12 +361,12 @@ static void bursts_are_their_definition(void **state)
         assert_memory_equal(&p, &again, sizeof p);
         /* A burst alone has no noise: the bounds are the hard ones. */
         struct curve_burst one = bursts[2];
-        double known = hist_at_least(&one.stack, (double)lines), n = (double)one.references;
+        double known = packed_hist_at_least(&one.stack, (double)lines), n = (double)one.references;
         assert_int_equal(curve_bursts(&one, 1, LINE, 7, &p, 1, NULL), 0);
-        near(p.low, (known + hist_at_least(&one.first, (double)lines)) / n, 1e-12);
+        near(p.low, (known + packed_hist_at_least(&one.first, (double)lines)) / n, 1e-12);
         near(p.high, (known + (double)one.first.total) / n, 1e-12);
     }
-    free(bursts);
+    free_bursts(bursts, B);
 }
 
 static void many_sizes_in_any_order(void **state)
@@ -367,7 +381,7 @@ static void many_sizes_in_any_order(void **state)
     assert_int_equal(curve_bursts(&t->b, 1, LINE, 1, p, 40, NULL), 0);
     for (size_t i = 0; i < 40; i++) {
         q.size_bytes = p[i].size_bytes;
-        double known = hist_at_least(&t->b.stack, floor(q.size_bytes / LINE));
+        double known = packed_hist_at_least(&t->b.stack, floor(q.size_bytes / LINE));
         assert_int_equal(curve_bursts(&t->b, 1, LINE, 1, &q, 1, NULL), 0);
         near(p[i].low, q.low, 0);
         near(p[i].high, q.high, 0);
@@ -383,15 +397,16 @@ static void refuses_and_leaves_untouched(void **state)
     struct error err;
 
     (void)state;
-    hist_add(&b->first, 0, 1);
+    struct hist none = {.total = 0};
+    packed_add(&b->first, 0, 1);
     b->references = 1;
     b->weight = 1;
-    assert_int_equal(curve_exact(&b->stack, 1, LINE, p, 2, &err), -EINVAL);
-    assert_int_equal(curve_statstack(&b->stack, 1, LINE, p, 2, &err), -EINVAL);
-    assert_int_equal(curve_statcache(&b->stack, 1, LINE, p, 2, &err), -EINVAL);
+    assert_int_equal(curve_exact(&none, 1, LINE, p, 2, &err), -EINVAL);
+    assert_int_equal(curve_statstack(&none, 1, LINE, p, 2, &err), -EINVAL);
+    assert_int_equal(curve_statcache(&none, 1, LINE, p, 2, &err), -EINVAL);
     assert_int_equal(curve_bursts(b, 1, LINE, 1, p, 2, &err), -EINVAL);
     assert_int_equal(curve_bursts_statcache(b, 1, LINE, p, 2, &err), -EINVAL);
-    assert_int_equal(curve_exact(&b->stack, 1, 0, p, 1, &err), -EINVAL);
+    assert_int_equal(curve_exact(&none, 1, 0, p, 1, &err), -EINVAL);
     b->weight = -1;
     assert_int_equal(curve_bursts(b, 1, LINE, 1, p, 1, &err), -EINVAL);
     b->weight = 1;
@@ -401,13 +416,13 @@ static void refuses_and_leaves_untouched(void **state)
     /* No data is no error; it is no answer. */
     assert_int_equal(curve_bursts(b + 1, 1, LINE, 1, p, 1, &err), 0);
     assert_true(isnan(p[0].miss_ratio) && isnan(p[0].low));
-    assert_int_equal(curve_exact(&b[1].stack, 0, LINE, p, 1, &err), 0);
+    assert_int_equal(curve_exact(&none, 0, LINE, p, 1, &err), 0);
     assert_true(isnan(p[0].miss_ratio));
     /* Smaller than a line is one line. */
     p[0].size_bytes = 1;
-    assert_int_equal(curve_exact(&b->stack, 1, LINE, p, 1, &err), 0);
+    assert_int_equal(curve_exact(&none, 1, LINE, p, 1, &err), 0);
     assert_true(p[0].miss_ratio == 1);
-    free(b);
+    free_bursts(b, 2);
 }
 
 /* The example of monotone.c; a NaN stays; bounds keep their order; nothing falling is nearer. */

@@ -15,6 +15,7 @@
 #include "model/growth.h"
 #include "model/watched-internal.h"
 #include "model/watched.h"
+#include "packed_help.h"
 
 #define LINE 64u
 
@@ -32,6 +33,7 @@ static struct curve_point at_lines(double lines)
 /* A burst of these touches, by looking back from each; *survivors: unwatched, in order of position. */
 static void make_burst(struct curve_burst *b, const uint64_t *line, size_t n, struct curve_watch *survivors)
 {
+    struct hist stack = {.total = 0}, reuse = stack, first = stack, age = stack;
     size_t left = 0;
     *b = (struct curve_burst){.references = n, .weight = 1, .start_refs = NAN};
     for (size_t j = 0; j < n; j++) {
@@ -46,9 +48,9 @@ static void make_burst(struct curve_burst *b, const uint64_t *line, size_t n, st
                 last = line[k] != line[i];
             distinct += (uint64_t)last;
         }
-        hist_add(found ? &b->stack : &b->first, distinct, 1);
+        hist_add(found ? &stack : &first, distinct, 1);
         if (found)
-            hist_add(&b->reuse, j - i - 1, 1);
+            hist_add(&reuse, j - i - 1, 1);
     }
     for (size_t j = n; j-- > 0;) {
         size_t next = j + 1;
@@ -56,10 +58,14 @@ static void make_burst(struct curve_burst *b, const uint64_t *line, size_t n, st
             next++;
         if (next < n)
             continue;
-        hist_add(&b->age, n - 1 - j, 1);
+        hist_add(&age, n - 1 - j, 1);
         survivors[left] = (struct curve_watch){.position = (double)left, .age = (double)(n - 1 - j)};
         left++;
     }
+    assert_int_equal(packed_hist_set(&b->stack, &stack), 0);
+    assert_int_equal(packed_hist_set(&b->reuse, &reuse), 0);
+    assert_int_equal(packed_hist_set(&b->first, &first), 0);
+    assert_int_equal(packed_hist_set(&b->age, &age), 0);
 }
 
 /* --- growth --- */
@@ -81,7 +87,10 @@ static void bins_fit(void **state)
     random_seed(&r, 1);
     for (int i = 0; i < 5000; i++)
         hist_add(h, random_next(&r) >> (16 + random_below(&r, 40)), 1);
-    growth_add_hist(&counts, GROWTH_EVENT, h);
+    struct packed_hist packed = {.total = 0};
+    assert_int_equal(packed_hist_set(&packed, h), 0);
+    growth_add_hist(&counts, GROWTH_EVENT, &packed);
+    packed_hist_clear(&packed);
     for (uint32_t bin = 0; bin <= GROWTH_BINS; bin++) {
         double above = 0;
         for (uint32_t k = bin; k < GROWTH_BINS; k++)
@@ -144,9 +153,9 @@ static void twin_growth(struct twin *t)
     for (int v = 0; v < DISTANCES; v++) {
         double events = 0, risk = 0;
         for (size_t b = 0; b < BURSTS; b++) {
-            events += t->share[b] * (double)t->b[b].reuse.count[v];
+            events += t->share[b] * (double)packed_count(&t->b[b].reuse, (uint32_t)v);
             for (int d = v; d < DISTANCES; d++)
-                risk += t->share[b] * (double)t->b[b].reuse.count[d];
+                risk += t->share[b] * (double)packed_count(&t->b[b].reuse, (uint32_t)d);
             for (size_t i = 0; i < t->b[b].nwatches; i++) {
                 const struct curve_watch *w = &t->b[b].watches[i];
                 double distance = w->outcome == CURVE_ENDLESS ? INFINITY : w->age + w->refs;
@@ -192,7 +201,7 @@ static struct twin *twin_new(uint64_t seed)
 
 static void twin_free(struct twin *t)
 {
-    free(t->b);
+    free_bursts(t->b, BURSTS);
     free(t);
 }
 
@@ -210,7 +219,7 @@ static double twin_miss_ratio(const struct twin *t, double lines)
     int followed = 0, last_censored = 0, other_code = 0;
     for (size_t b = 0; b < BURSTS; b++) {
         double survivors = (double)t->b[b].first.total;
-        misses += t->share[b] * (hist_at_least(&t->b[b].stack, lines) + fmax(0, survivors - lines));
+        misses += t->share[b] * (packed_hist_at_least(&t->b[b].stack, lines) + fmax(0, survivors - lines));
         shallow += t->share[b] * fmin(survivors, lines);
         for (size_t i = 0; i < WATCHES; i++) {
             const struct curve_watch *w = &t->watch[b][i];
@@ -323,8 +332,7 @@ static void few_censored_lines(void **state)
             t->watch[b][i].outcome = CURVE_CENSORED;
             t->watch[b][i].refs = 10;
         }
-        t->b[b].stack.count[0] += 100000; /* hits anywhere */
-        t->b[b].stack.total += 100000;
+        packed_add(&t->b[b].stack, 0, 100000); /* hits anywhere */
         t->b[b].references += 100000;
     }
     struct curve_point p = at_lines(1000);
@@ -369,20 +377,23 @@ static void whole_run(void **state)
     b->watches = watch;
     b->nwatches = (size_t)b->first.total;
     b->start_refs = 0;
+    struct hist stack, reuse;
+    packed_hist_unpack(&b->stack, &stack);
+    packed_hist_unpack(&b->reuse, &reuse);
     for (size_t i = 0; i < b->nwatches; i++)
         watch[i].outcome = CURVE_ENDLESS;
     for (double lines = 10; lines < 300; lines += 13) {
         struct curve_point p = at_lines(lines), q = p;
         assert_int_equal(curve_watched(b, 1, LINE, 1, &p, 1, NULL), 0);
-        assert_int_equal(curve_exact(&b->stack, b->first.total, LINE, &q, 1, NULL), 0);
+        assert_int_equal(curve_exact(&stack, b->first.total, LINE, &q, 1, NULL), 0);
         near(p.miss_ratio, q.miss_ratio, 1e-12);
         double part = p.size_bytes < 32768 ? 0.05 : 0.1;
         near(p.high - p.miss_ratio, 0.0005 + part * p.miss_ratio, 1e-9); /* no noise */
         assert_int_equal(curve_watched_statcache(b, 1, LINE, 1, &p, 1, NULL), 0);
-        assert_int_equal(curve_statcache(&b->reuse, b->first.total, LINE, &q, 1, NULL), 0);
+        assert_int_equal(curve_statcache(&reuse, b->first.total, LINE, &q, 1, NULL), 0);
         near(p.miss_ratio, q.miss_ratio, 0.002); /* coarser bins */
     }
-    free(b);
+    free_bursts(b, 1);
 }
 
 /* A scan over and over K lines: nothing is reused in a burst, all of it after K - 1 others. */
@@ -414,6 +425,7 @@ static void cyclic_scan(void **state)
         near(p[1].miss_ratio, 1, 1e-9);
         near(p[2].miss_ratio, 0, 1e-9);
     }
+    curve_burst_clear(&b[0]); /* of all */
     free(b);
 }
 
@@ -465,7 +477,7 @@ static void path_through_two_bursts(void **state)
     b[1].thread = 1;
     assert_int_equal(curve_watched(b, 2, LINE, 1, p, 1, NULL), 0);
     near(p[0].miss_ratio, 0, 1e-6);
-    free(b);
+    free_bursts(b, 2);
 }
 
 /* Far from its burst a line meets what lines meet anywhere, though the burst that is nearest touched few
@@ -493,7 +505,7 @@ static void path_fades(void **state)
     for (size_t i = 0; i < POINTS; i++)
         differ += fabs(known[i].miss_ratio - unknown[i].miss_ratio) > 1e-9;
     assert_true(differ <= 1 && known[0].miss_ratio > known[POINTS - 1].miss_ratio + 0.005);
-    free(b);
+    free_bursts(b, 2);
 }
 
 static void intervals_cover_and_shrink(void **state)
@@ -509,13 +521,10 @@ static void intervals_cover_and_shrink(void **state)
     for (int round = 0; round < 100; round++) {
         for (size_t i = 0; i < MANY; i++) { /* a quarter of the references of a burst of two parts misses */
             uint64_t misses = random_below(&r, 51);
-            memset(&b[i].stack, 0, sizeof b[i].stack.count[0] * 1024);
-            b[i].stack.total = 0;
-            if (i == 0)
-                memset(&b[i].stack, 0, sizeof b[i].stack);
-            hist_add(&b[i].stack, 1000, misses);
-            hist_add(&b[i].stack, 0, 99 - misses);
-            b[i].first.count[0] = b[i].first.total = 1;
+            curve_burst_clear(&b[i]);
+            packed_add(&b[i].stack, 1000, misses);
+            packed_add(&b[i].stack, 0, 99 - misses);
+            packed_add(&b[i].first, 0, 1);
             b[i].references = 100;
             b[i].weight = 1;
             b[i].start_refs = NAN;
@@ -535,7 +544,7 @@ static void intervals_cover_and_shrink(void **state)
     double floor = 0.0005 + 0.05 * 0.25;
     near(width[0], 2 * hypot(2 * 0.147 / sqrt(40), floor), 0.012);
     near(width[1], 2 * hypot(2 * 0.147 / sqrt(MANY), floor), 0.004);
-    free(b);
+    free_bursts(b, MANY);
 }
 
 /* All of a few watches are touched again at once. In n equal bursts that says no more than that the share of
@@ -547,9 +556,9 @@ static void few_watched_lines_give_wide_intervals(void **state)
     struct curve_burst *b = calloc(MANY, sizeof *b);
     static struct curve_watch watch[MANY];
     for (size_t i = 0; i < MANY; i++) {
-        hist_add(&b[i].stack, 0, 90);
-        hist_add(&b[i].reuse, 1, 90);
-        hist_add(&b[i].first, 0, 10);
+        packed_add(&b[i].stack, 0, 90);
+        packed_add(&b[i].reuse, 1, 90);
+        packed_add(&b[i].first, 0, 10);
         b[i].references = 100;
         b[i].weight = 1;
         b[i].start_refs = NAN;
@@ -584,7 +593,7 @@ static void few_watched_lines_give_wide_intervals(void **state)
     b[0].weight = 1e9;
     assert_int_equal(curve_watched(b, MANY, LINE, 1, &p, 1, NULL), 0);
     near(p.high, 0.1 * 4 / 5, 1e-3);
-    free(b);
+    free_bursts(b, MANY);
 }
 
 static void ways_by_hand(void **state)
@@ -596,9 +605,9 @@ static void ways_by_hand(void **state)
     for (size_t i = 0; i < 12; i++)
         watch[i] = (struct curve_watch){.position = 4, .age = 20, .outcome = CURVE_REUSED};
     for (int i = 0; i < 2; i++) {
-        hist_add(&b[i].first, 0, 8);
-        hist_add(&b[i].stack, 0, 60);
-        hist_add(&b[i].stack, 7, 32);
+        packed_add(&b[i].first, 0, 8);
+        packed_add(&b[i].stack, 0, 60);
+        packed_add(&b[i].stack, 7, 32);
         b[i].watches = watch + 6 * i;
         b[i].nwatches = 6;
         b[i].references = 100;
@@ -630,7 +639,7 @@ static void ways_by_hand(void **state)
     assert_int_equal(curve_ways(b, 2, LINE, 2, 1, &p, 1, NULL), 0);
     assert_true(isnan(p.miss_ratio) && isnan(p.low) && isnan(p.high));
     free(sets);
-    free(b);
+    free_bursts(b, 2);
 }
 
 /* The example at the head of time-weights.c. */
@@ -730,11 +739,11 @@ static void few_bursts_widen(void **state)
         struct curve_burst *b = calloc(n, sizeof *b);
         struct curve_watch *watches = calloc(n, 4 * sizeof *watches);
         for (size_t i = 0; i < n; i++) { /* the share of misses has the same variance in both */
-            hist_add(&b[i].stack, 100, i % 3 == 0 ? 500 : 300);
-            hist_add(&b[i].stack, 1, i % 3 == 0 ? 500 : 700);
-            b[i].reuse = b[i].stack;
-            hist_add(&b[i].first, 0, 4);
-            hist_add(&b[i].age, 0, 4);
+            packed_add(&b[i].stack, 100, i % 3 == 0 ? 500 : 300);
+            packed_add(&b[i].stack, 1, i % 3 == 0 ? 500 : 700);
+            packed_same(&b[i].reuse, &b[i].stack);
+            packed_add(&b[i].first, 0, 4);
+            packed_add(&b[i].age, 0, 4);
             for (size_t k = 0; k < 4; k++)
                 watches[4 * i + k] = (struct curve_watch){.refs = 5, .outcome = CURVE_REUSED};
             b[i].references = 1004;
@@ -746,7 +755,7 @@ static void few_bursts_widen(void **state)
         struct curve_point p = at_lines(64);
         assert_int_equal(curve_watched(b, n, LINE, 1, &p, 1, NULL), 0);
         width[many] = p.high - p.low;
-        free(b);
+        free_bursts(b, n);
         free(watches);
     }
     /* sqrt(10) from their number, 4.30 / 2.05 * sqrt(3 / 2 * 29 / 30) from Student's distribution; model's
@@ -764,11 +773,11 @@ static void certain_part(void **state)
     struct curve_point alone = at_lines(64), both = at_lines(64), sampled = at_lines(64);
     struct error err;
     for (size_t i = 0; i < BURSTS; i++) { /* every second burst misses with half of its reuses */
-        hist_add(&b[i].stack, i % 2 ? 100 : 1, REUSES / 2);
-        hist_add(&b[i].stack, 1, REUSES / 2);
-        b[i].reuse = b[i].stack;
-        hist_add(&b[i].first, 0, 1);
-        hist_add(&b[i].age, 0, 1);
+        packed_add(&b[i].stack, i % 2 ? 100 : 1, REUSES / 2);
+        packed_add(&b[i].stack, 1, REUSES / 2);
+        packed_same(&b[i].reuse, &b[i].stack);
+        packed_add(&b[i].first, 0, 1);
+        packed_add(&b[i].age, 0, 1);
         watches[i] = (struct curve_watch){.refs = 5, .outcome = CURVE_REUSED};
         b[i].references = REUSES + 1;
         b[i].weight = REUSES + 1;
@@ -777,8 +786,8 @@ static void certain_part(void **state)
         b[i].nwatches = 1;
     }
     /* The part: as many references as all bursts represent, all of which miss. */
-    hist_add(&part->stack, 100, BURSTS * (REUSES + 1));
-    part->reuse = part->stack;
+    packed_add(&part->stack, 100, BURSTS * (REUSES + 1));
+    packed_same(&part->reuse, &part->stack);
     part->references = BURSTS * (REUSES + 1);
     part->weight = (double)part->references;
     part->start_refs = NAN;
@@ -805,7 +814,7 @@ static void certain_part(void **state)
 
     assert_int_equal(curve_watched_statcache(b, BURSTS + 1, LINE, 1, &both, 1, &err), 0);
     assert_true(both.miss_ratio > 0.1 && both.miss_ratio <= 1);
-    free(b);
+    free_bursts(b, BURSTS + 1);
     free(watches);
 }
 
@@ -825,8 +834,8 @@ static void measured_growth(void **state)
                                         .tail_refs = 1000,
                                         .tail_lines = 60};
         b[i] = (struct curve_burst){.references = 100, .weight = 1, .start_refs = 10000.0 * i};
-        hist_add(&b[i].first, 0, 100);
-        hist_add(&b[i].age, 50, 100);
+        packed_add(&b[i].first, 0, 100);
+        packed_add(&b[i].age, 50, 100);
         b[i].watches = &watch[i];
         b[i].nwatches = 1;
     }
@@ -875,15 +884,15 @@ static void each_burst_by_its_group(void **state)
         else
             near(ratio[i][1], 0, 1e-9);
     }
-    free(b);
+    free_bursts(b, BURSTS);
 }
 
 static struct curve_point with_other_code(double refs, enum curve_outcome outcome)
 {
     static struct curve_burst b[10];
     static struct curve_watch watch[10][2];
-    memset(b, 0, sizeof b);
     for (int i = 0; i < 10; i++) {
+        curve_burst_clear(&b[i]);
         double observed = i < 8 ? 10 : refs;
         for (int k = 0; k < 2; k++)
             watch[i][k] = (struct curve_watch){.position = k,
@@ -895,10 +904,10 @@ static struct curve_point with_other_code(double refs, enum curve_outcome outcom
         b[i].references = 100;
         b[i].weight = 1;
         b[i].start_refs = NAN;
-        hist_add(&b[i].stack, 0, 98);
-        hist_add(&b[i].reuse, 0, 98);
-        hist_add(&b[i].first, 0, 2);
-        hist_add(&b[i].age, 0, 2);
+        packed_add(&b[i].stack, 0, 98);
+        packed_add(&b[i].reuse, 0, 98);
+        packed_add(&b[i].first, 0, 2);
+        packed_add(&b[i].age, 0, 2);
         b[i].watches = watch[i];
         b[i].nwatches = 2;
     }
@@ -926,7 +935,7 @@ static void refuses_nonsense(void **state)
     struct curve_watch watch[2] = {{.age = 0}, {.age = 0}};
     struct curve_point p = {64, 5, 5, 5};
     struct error err;
-    hist_add(&b->first, 0, 1);
+    packed_add(&b->first, 0, 1);
     b->references = 1;
     b->weight = 1;
     b->start_refs = NAN;
@@ -947,7 +956,7 @@ static void refuses_nonsense(void **state)
     assert_true(p.miss_ratio == 5 && p.low == 5 && p.high == 5);
     watch[0] = (struct curve_watch){.refs = NAN, .outcome = CURVE_ENDLESS};
     assert_int_equal(curve_watched(b, 1, LINE, 1, &p, 1, &err), 0);
-    free(b);
+    free_bursts(b, 1);
 }
 
 int main(void)
