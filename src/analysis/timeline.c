@@ -13,6 +13,10 @@
 #include "analysis/windows.h"
 #include "model/shrink.h"
 
+/* A column of elapsed time is idle if all threads together used less than this share of it. Windows are of
+ * CPU time, and one that contains a pause has that of 32 ms and more. */
+#define IDLE_SHARE 0.1
+
 struct work {
     struct profile *p;
     struct analysis_windows windows;
@@ -167,15 +171,15 @@ static int sum_phases(struct work *w, size_t phases, struct error *err)
         return error_set(err, -ENOMEM, "out of memory computing the timeline");
     }
     struct analysis_phase *sums = calloc(phases + 1, sizeof *sums);
-    for (size_t i = 0; sums && i < w->n; i++) {
-        struct analysis_phase *s = &sums[w->windows.list[i].phase];
+    for (size_t i = 0; sums && i < t->n; i++) {
+        const struct analysis_time_window *x = &t->windows[i];
+        struct analysis_phase *s = &sums[x->phase];
         s->windows++;
-        s->refs += t->windows[i].refs;
-        s->bursts += t->windows[i].bursts;
-        mean_add(&of_phase, w->windows.list[i].phase, t->nsizes,
-                 w->windows.list[i].exact ? t->miss_ratio + i * t->nsizes
-                                          : w->of_phase + w->windows.list[i].phase * t->nsizes,
-                 t->windows[i].refs);
+        s->refs += x->refs;
+        s->cpu_ns += x->cpu_ns;
+        s->bursts += x->bursts;
+        mean_add(&of_phase, x->phase, t->nsizes,
+                 x->exact ? t->miss_ratio + i * t->nsizes : w->of_phase + x->phase * t->nsizes, x->refs);
     }
     /* The exact windows of a phase do not speak for its bursts. */
     for (size_t i = 0; sums && i < phases * t->nsizes; i++)
@@ -235,9 +239,40 @@ static int prepare(struct work *w, const struct curve_point *points, size_t n, s
                                                       .exact = x->exact,
                                                       .start_ns = x->start_ns,
                                                       .end_ns = x->end_ns,
+                                                      .spent_ns = x->cpu_ns,
                                                       .phase = x->phase};
     }
     return 0;
+}
+
+/* Leaves only the windows of the selection. */
+static int select_windows(struct work *w, struct error *err)
+{
+    struct analysis_timeline *t = w->t;
+    size_t *place = t->selection ? calloc(t->n + 1, sizeof *place) : NULL, n = 0, left = 0;
+    if (!t->selection)
+        return 0;
+    if (!place)
+        return error_set(err, -ENOMEM, "out of memory computing the timeline");
+    t->exact = t->bursts = 0;
+    for (size_t i = 0; i < t->n; i++) {
+        const struct analysis_time_window *x = &t->windows[i];
+        place[i] = SIZE_MAX;
+        if (!analysis_selection_has(t->selection, x->process, x->tid))
+            continue;
+        t->exact += x->exact != 0;
+        t->bursts += x->bursts;
+        memmove(t->miss_ratio + n * t->nsizes, t->miss_ratio + i * t->nsizes,
+                t->nsizes * sizeof *t->miss_ratio);
+        t->windows[n] = *x;
+        place[i] = n++;
+    }
+    for (size_t k = 0; k < t->n; k++)
+        if (place[t->by_thread[k]] != SIZE_MAX)
+            t->by_thread[left++] = place[t->by_thread[k]];
+    t->n = n;
+    free(place);
+    return n > 0 ? 0 : analysis_selection_refuse(w->p, t->profile, t->selection, err);
 }
 
 /* Of increasing sizes. */
@@ -246,7 +281,7 @@ static int compute(struct profile *p, const struct curve_point *points, size_t n
 {
     struct work w = {.p = p, .t = timeline};
     size_t phases = 1; /* numbers 0 .. phases - 1 */
-    *timeline = (struct analysis_timeline){.profile = timeline->profile};
+    *timeline = (struct analysis_timeline){.profile = timeline->profile, .selection = timeline->selection};
     int code = prepare(&w, points, n, &phases, err);
     if (code == 0)
         code = analysis_each_burst(p, timeline->profile, timeline->line_bytes, points, n, place_burst, &w,
@@ -263,15 +298,16 @@ static int compute(struct profile *p, const struct curve_point *points, size_t n
      * others. */
     if (code == 0)
         code = make_rows_monotone(timeline->miss_ratio, timeline->n, n, err);
-    if (code == 0)
-        code = sum_phases(&w, phases, err);
-    if (code == 0)
-        code = make_rows_monotone(timeline->of_phase, timeline->nphases, n, err);
     if (code == 0) {
         timeline->by_thread = w.windows.by_thread;
         w.windows.by_thread = NULL;
         find_starts(timeline);
+        code = select_windows(&w, err);
     }
+    if (code == 0)
+        code = sum_phases(&w, phases, err);
+    if (code == 0)
+        code = make_rows_monotone(timeline->of_phase, timeline->nphases, n, err);
     work_clear(&w);
     if (code != 0)
         analysis_timeline_clear(timeline);
@@ -357,15 +393,20 @@ static double moment_of(const struct analysis_timeline *t, double refs, double l
 static void fill_column(const struct analysis_timeline *t, double from_ns, double to_ns, double *of_phase,
                         size_t phases, struct analysis_grid *grid, size_t column, struct mean *mean)
 {
-    double exact = 0, all = 0, most = 0;
+    double exact = 0, all = 0, most = 0, spent = 0;
     memset(of_phase, 0, phases * sizeof *of_phase);
     for (size_t i = 0; i < t->n; i++) {
         const struct analysis_time_window *x = &t->windows[i];
-        double refs = x->refs * (share_before(x, to_ns) - share_before(x, from_ns));
+        double share = share_before(x, to_ns) - share_before(x, from_ns), refs = x->refs * share;
+        if (!(share > 0))
+            continue;
+        /* In full mode threads wait for the recorder, too. */
+        spent += x->exact ? fmin((double)x->end_ns, to_ns) - fmax((double)x->start_ns, from_ns)
+                          : (double)x->spent_ns * share;
+        of_phase[x->phase] += grid->axis == ANALYSIS_AXIS_TIME ? (double)x->spent_ns * share : refs;
         if (!(refs > 0))
             continue;
         mean_add(mean, column, t->nsizes, t->miss_ratio + i * t->nsizes, refs);
-        of_phase[x->phase] += refs;
         exact += x->exact ? refs : 0;
         all += refs;
     }
@@ -373,6 +414,7 @@ static void fill_column(const struct analysis_timeline *t, double from_ns, doubl
         size_t at = column * t->nsizes + k;
         grid->miss_ratio[at] = mean->known[at] >= all / 2 ? mean_of(mean, at) : NAN;
     }
+    grid->idle[column] = spent < IDLE_SHARE * (to_ns - from_ns);
     for (uint32_t phase = 0; phase < phases; phase++)
         if (of_phase[phase] > most) {
             most = of_phase[phase];
@@ -382,8 +424,8 @@ static void fill_column(const struct analysis_timeline *t, double from_ns, doubl
     grid->end_ns[column] = to_ns;
 }
 
-int analysis_grid_compute(const struct analysis_timeline *t, size_t columns, struct analysis_grid *grid,
-                          struct error *err)
+int analysis_grid_compute(const struct analysis_timeline *t, enum analysis_axis axis, size_t columns,
+                          struct analysis_grid *grid, struct error *err)
 {
     struct mean mean = {0};
     uint32_t phases = 1;
@@ -394,19 +436,24 @@ int analysis_grid_compute(const struct analysis_timeline *t, size_t columns, str
         last = fmax(last, (double)t->windows[i].end_ns);
     }
     double *of_phase = calloc(phases, sizeof *of_phase);
-    *grid = (struct analysis_grid){.columns = columns, .nsizes = t->nsizes};
+    if (axis == ANALYSIS_AXIS_TIME)
+        first = 0;
+    *grid = (struct analysis_grid){.axis = axis, .columns = columns, .nsizes = t->nsizes};
     grid->miss_ratio = calloc(columns * t->nsizes + 1, sizeof *grid->miss_ratio);
     grid->phase = calloc(columns + 1, sizeof *grid->phase);
+    grid->idle = calloc(columns + 1, sizeof *grid->idle);
     grid->exact = calloc(columns + 1, sizeof *grid->exact);
     grid->end_ns = calloc(columns + 1, sizeof *grid->end_ns);
     int code = mean_new(&mean, columns, t->nsizes);
-    if (code < 0 || !of_phase || !grid->miss_ratio || !grid->phase || !grid->exact || !grid->end_ns)
+    if (code < 0 || !of_phase || !grid->miss_ratio || !grid->phase || !grid->idle || !grid->exact ||
+        !grid->end_ns)
         code = error_set(err, -ENOMEM, "out of memory computing the timeline");
     grid->refs = refs_before(t, INFINITY);
     for (size_t column = 0; column < columns && code == 0; column++) {
-        double end = column + 1 < columns
-                         ? moment_of(t, grid->refs * (double)(column + 1) / (double)columns, first, last)
-                         : last;
+        double part = (double)(column + 1) / (double)columns;
+        double end = column + 1 == columns        ? last
+                     : axis == ANALYSIS_AXIS_TIME ? last * part
+                                                  : moment_of(t, grid->refs * part, first, last);
         fill_column(t, first, end, of_phase, phases, grid, column, &mean);
         first = end;
     }
@@ -421,6 +468,7 @@ void analysis_grid_clear(struct analysis_grid *grid)
 {
     free(grid->miss_ratio);
     free(grid->phase);
+    free(grid->idle);
     free(grid->exact);
     free(grid->end_ns);
     *grid = (struct analysis_grid){0};

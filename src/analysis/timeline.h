@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "analysis/selection.h"
 #include "base/error.h"
 #include "model/curve.h"
 #include "model/variation.h"
@@ -24,6 +25,7 @@ struct analysis_time_window {
     double start_refs;         /* references of the thread before it; estimated unless all before are exact */
     double refs;               /* estimated if it is sampled */
     double cpu_ns;             /* native CPU time, estimated if it is exact; NaN: not known */
+    uint64_t spent_ns;         /* CPU time; if it is exact, in translated code, which is slower */
     uint32_t phase;            /* from 1; 0: not known */
     size_t bursts;             /* its own */
 };
@@ -32,13 +34,15 @@ struct analysis_phase {
     uint32_t phase; /* from 1; 0: windows whose phase is not known */
     size_t windows;
     double refs;
+    double cpu_ns;              /* native; NaN: not known */
     size_t bursts;              /* in its sampled windows */
     struct variation variation; /* all 0 until analysis_phase_variations (analysis/phase-variation.h) */
     size_t variation_size;      /* at which of the sizes */
 };
 
 struct analysis_timeline {
-    const char *profile; /* file name */
+    const char *profile;                        /* file name */
+    const struct analysis_selection *selection; /* only windows of these threads; NULL: all */
     unsigned line_bytes;
     double *sizes; /* bytes */
     size_t nsizes;
@@ -53,26 +57,32 @@ struct analysis_timeline {
 };
 
 /*
- * The timeline at the sizes of points[n]. timeline->profile is set by the caller; everything else is set
- * here. -ENODATA with err if the profile has no windows.
+ * The timeline at the sizes of points[n]. timeline->profile and ->selection are set by the caller; everything
+ * else is set here. Of a selection, windows and phases have the values that they have among all; sums are of
+ * the selected windows. -ENODATA with err if the profile has no windows, or none that is selected.
  */
 int analysis_timeline_compute(struct profile *p, const struct curve_point *points, size_t n,
                               struct analysis_timeline *timeline, struct error *err);
 void analysis_timeline_clear(struct analysis_timeline *timeline);
 
+enum analysis_axis { ANALYSIS_AXIS_REFS, ANALYSIS_AXIS_TIME };
+
 /*
- * The timeline of the whole program (all threads), divided into `columns` parts of about equal work: a grid
- * for a picture. A window that belongs to several parts is divided in proportion to time.
+ * The timeline of all its threads together, divided into `columns` parts of about equal work, or of equal
+ * elapsed time: a grid for a picture. A window that belongs to several parts is divided in proportion to
+ * time.
  */
 struct analysis_grid {
+    enum analysis_axis axis;
     size_t columns, nsizes;
-    double *miss_ratio; /* [column * nsizes + size]; NaN: not known */
-    uint32_t *phase;    /* of each column: the one that made most references; 0: not known */
-    double *exact;      /* of each column: share of its references in exact windows */
-    double *end_ns;     /* where each column ends, since the run's start */
-    double refs;        /* of the run */
+    double *miss_ratio;  /* [column * nsizes + size]; NaN: not known */
+    uint32_t *phase;     /* of each column: the one with most of its references, or CPU time; 0: not known */
+    unsigned char *idle; /* of each column: hardly any CPU time was used in it */
+    double *exact;       /* of each column: share of its references in exact windows */
+    double *end_ns;      /* where each column ends, since the run's start */
+    double refs;         /* of the run */
 };
-int analysis_grid_compute(const struct analysis_timeline *timeline, size_t columns,
+int analysis_grid_compute(const struct analysis_timeline *timeline, enum analysis_axis axis, size_t columns,
                           struct analysis_grid *grid, struct error *err);
 void analysis_grid_clear(struct analysis_grid *grid);
 

@@ -182,7 +182,7 @@ static int load_grid(struct reading *r, size_t columns, struct error *err)
     int code = analysis_timeline_compute(r->p, r->sizes.points, n, &r->timeline, err);
     if (code == -ENODATA || code == -ENOENT || (code == 0 && r->timeline.n < WINDOWS_LEAST))
         return 0;
-    return code == 0 ? analysis_grid_compute(&r->timeline, columns, &r->grid, err) : code;
+    return code == 0 ? analysis_grid_compute(&r->timeline, ANALYSIS_AXIS_REFS, columns, &r->grid, err) : code;
 }
 
 static int load(struct reading *r, enum report_format format, size_t columns, struct error *err)

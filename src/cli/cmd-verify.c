@@ -180,9 +180,9 @@ static int compare_grids(const struct analysis_timeline *sampled, const struct a
     struct analysis_grid estimate = {0}, exact = {0};
     r->parts = sampled->n < full->n ? sampled->n : full->n;
     r->parts = r->parts < TIME_PARTS ? r->parts : TIME_PARTS;
-    int status = analysis_grid_compute(sampled, r->parts, &estimate, err);
+    int status = analysis_grid_compute(sampled, ANALYSIS_AXIS_REFS, r->parts, &estimate, err);
     if (status == 0)
-        status = analysis_grid_compute(full, r->parts, &exact, err);
+        status = analysis_grid_compute(full, ANALYSIS_AXIS_REFS, r->parts, &exact, err);
     if (status == 0)
         r->unknown_parts = fill_unknown(&estimate);
     for (size_t i = 0; i < TIME_SIZES && status == 0; i++) {

@@ -209,7 +209,8 @@ static int put_timeline(struct making *m, struct error *err)
         fputs("null", m->json);
         code = 0;
         m->nphases = 0;
-    } else if (code == 0 && (code = analysis_grid_compute(&timeline, GRID_COLUMNS, &grid, err)) == 0) {
+    } else if (code == 0 &&
+               (code = analysis_grid_compute(&timeline, ANALYSIS_AXIS_REFS, GRID_COLUMNS, &grid, err)) == 0) {
         fputs("{\"grid\": ", m->json);
         report_page_grid(m->json, &grid, timeline.sizes);
         fputs(",\n\"phases\": ", m->json);

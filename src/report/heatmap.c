@@ -4,8 +4,8 @@
  *
  * Misses matter from a tenth of a percent to all references, so colours follow the logarithm of the miss
  * ratio. Each row is a cache size, the largest on top, each column a part of the run with as many references
- * as any other. The ribbon above says which phase made most of them: 1 to 9, then a to z, A to Z, and ? for
- * more.
+ * as any other, or as long as any other. The ribbon above says which phase made most of them, or used most of
+ * the CPU time: 1 to 9, then a to z, A to Z, and ? for more.
  */
 #include "report/timeline.h"
 
@@ -33,6 +33,14 @@ static const unsigned char colors[] = {17,  18,  19,  25,  31,  37,  36,  35,  7
 /* Of phases, on which black is readable. */
 static const unsigned char ribbon[] = {75, 114, 179, 176, 209, 80, 186, 147, 174, 108, 216, 152};
 
+#define IDLE '-' /* in the ribbon */
+
+/* Columns of equal work have work, by what was measured or not. */
+static int is_idle(const struct analysis_grid *grid, size_t column)
+{
+    return grid->axis == ANALYSIS_AXIS_TIME && grid->idle[column];
+}
+
 static unsigned level_of(double ratio)
 {
     unsigned level = 0;
@@ -47,9 +55,10 @@ static unsigned color_of(double ratio)
     return colors[(size_t)fmin(COLORS - 1, x * COLORS)];
 }
 
-static char letter_of(uint32_t phase)
+static char letter_of(uint32_t phase, int idle)
 {
-    return phase == 0    ? ' '
+    return idle          ? IDLE
+           : phase == 0  ? ' '
            : phase <= 9  ? (char)('0' + phase)
            : phase <= 35 ? (char)('a' + phase - 10)
            : phase <= 61 ? (char)('A' + phase - 36)
@@ -60,12 +69,12 @@ static void put_ribbon(FILE *out, const struct analysis_grid *grid, const struct
 {
     fprintf(out, "%*s", (int)MARGIN, "phase  ");
     for (size_t c = 0; c < grid->columns; c++) {
-        uint32_t phase = grid->phase[c];
+        uint32_t phase = is_idle(grid, c) ? 0 : grid->phase[c];
         if (style->color && phase != 0)
             fprintf(out, "\033[38;5;16;48;5;%um", ribbon[phase % sizeof ribbon]);
         else if (style->color)
             fputs("\033[0m", out);
-        putc(letter_of(phase), out);
+        putc(letter_of(phase, is_idle(grid, c)), out);
     }
     fputs(style->color ? "\033[0m\n" : "\n", out);
 }
@@ -75,7 +84,9 @@ static void put_row(FILE *out, const struct analysis_grid *grid, size_t size, co
 {
     for (size_t c = 0; c < grid->columns; c++) {
         double ratio = grid->miss_ratio[c * grid->nsizes + size];
-        if (isnan(ratio))
+        if (is_idle(grid, c))
+            fputs(style->color ? "\033[0m " : " ", out);
+        else if (isnan(ratio))
             fputs(style->color ? "\033[0m?" : "?", out);
         else if (style->color)
             fprintf(out, "\033[48;5;%um ", color_of(ratio));
@@ -89,7 +100,15 @@ static void put_row(FILE *out, const struct analysis_grid *grid, size_t size, co
 static int has_unknown(const struct analysis_grid *grid)
 {
     for (size_t i = 0; i < grid->columns * grid->nsizes; i++)
-        if (isnan(grid->miss_ratio[i]))
+        if (isnan(grid->miss_ratio[i]) && !is_idle(grid, i / grid->nsizes))
+            return 1;
+    return 0;
+}
+
+static int has_idle(const struct analysis_grid *grid)
+{
+    for (size_t c = 0; c < grid->columns; c++)
+        if (is_idle(grid, c))
             return 1;
     return 0;
 }
@@ -99,6 +118,8 @@ static void put_legend(FILE *out, const struct analysis_grid *grid, const char *
 {
     if (has_unknown(grid))
         fprintf(out, "%*s?: not enough samples\n", (int)MARGIN, "");
+    if (has_idle(grid))
+        fprintf(out, "%*s%c: hardly any CPU time was used\n", (int)MARGIN, "", IDLE);
     fprintf(out, "%*s", (int)MARGIN, "");
     if (style->color) {
         fputs(style->width < LEGEND_COLUMNS ? "0.05% " : "0.05% or less ", out);
@@ -131,8 +152,12 @@ static void put_axis(FILE *out, const struct analysis_grid *grid, int dashes_in_
     fprintf(out, "%*s", (int)MARGIN, "");
     for (size_t c = 0; c < grid->columns; c++)
         fputs(c % 10 == 0 ? (dashes_in_utf8 ? "┴" : "+") : (dashes_in_utf8 ? "─" : "-"), out);
-    snprintf(end, sizeof end, "%s%s references, %.2f s", exact < grid->columns ? "about " : "",
-             report_count(grid->refs, count), grid->columns > 0 ? grid->end_ns[grid->columns - 1] * 1e-9 : 0);
+    const char *about = exact < grid->columns ? "about " : "", *refs = report_count(grid->refs, count);
+    double seconds = grid->columns > 0 ? grid->end_ns[grid->columns - 1] * 1e-9 : 0;
+    if (grid->axis == ANALYSIS_AXIS_TIME)
+        snprintf(end, sizeof end, "%.2f s, %s%s references", seconds, about, refs);
+    else
+        snprintf(end, sizeof end, "%s%s references, %.2f s", about, refs, seconds);
     fprintf(out, "\n%*s%-4s%*s\n", (int)MARGIN, "", "0",
             grid->columns > strlen(end) + 4 ? (int)grid->columns - 4 : 0, end);
 }

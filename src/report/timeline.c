@@ -8,9 +8,18 @@
 
 #define SHOWN_PHASES 20u /* in text, those with most references */
 
+static void put_ns(FILE *out, double ns, const char *unknown)
+{
+    if (isnan(ns))
+        fputs(unknown, out);
+    else
+        fprintf(out, "%.0f", ns);
+}
+
 static void put_csv(FILE *out, const struct analysis_timeline *t)
 {
-    fputs("window,start_refs,refs,start_ns,phase,size_bytes,miss_ratio,process,tid,exact,end_ns,bursts\n",
+    fputs("window,start_refs,refs,start_ns,phase,size_bytes,miss_ratio,process,tid,exact,end_ns,bursts,cpu_"
+          "ns\n",
           out);
     for (size_t i = 0; i < t->n; i++)
         for (size_t k = 0; k < t->nsizes; k++) {
@@ -20,8 +29,10 @@ static void put_csv(FILE *out, const struct analysis_timeline *t)
                 fprintf(out, "%" PRIu32, w->phase);
             fprintf(out, ",%.0f,", t->sizes[k]);
             report_csv_number(out, t->miss_ratio[i * t->nsizes + k]);
-            fprintf(out, ",%" PRIu64 ",%" PRIu32 ",%d,%" PRIu64 ",%zu\n", w->process, w->tid, w->exact,
+            fprintf(out, ",%" PRIu64 ",%" PRIu32 ",%d,%" PRIu64 ",%zu,", w->process, w->tid, w->exact,
                     w->end_ns, w->bursts);
+            put_ns(out, w->cpu_ns, "");
+            putc('\n', out);
         }
 }
 
@@ -114,8 +125,12 @@ static void put_json_phases(FILE *out, const struct analysis_timeline *t)
     fputs("  \"phases\": [", out);
     for (size_t i = 0; i < t->nphases; i++) {
         const struct analysis_phase *p = &t->phases[i];
-        fprintf(out, "%s\n    {\"phase\": %" PRIu32 ", \"windows\": %zu, \"refs\": %.0f, \"bursts\": %zu, ",
+        fprintf(out,
+                "%s\n    {\"phase\": %" PRIu32 ", \"windows\": %zu, \"refs\": %.0f, \"bursts\": %zu, "
+                "\"cpu_ns\": ",
                 i ? "," : "", p->phase, p->windows, p->refs, p->bursts);
+        put_ns(out, p->cpu_ns, "null");
+        fputs(", ", out);
         put_ratios(out, t->of_phase + i * t->nsizes, t->nsizes);
         put_json_variation(out, t, p);
         putc('}', out);
@@ -133,9 +148,11 @@ static void put_json(FILE *out, const struct analysis_timeline *t)
                 "%s\n    {\"window\": %" PRIu64 ", \"process\": %" PRIu64 ", \"tid\": %" PRIu32
                 ", \"start_ns\": %" PRIu64 ", \"end_ns\": %" PRIu64
                 ", \"start_refs\": %.0f, \"refs\": %.0f, \"phase\": %" PRIu32
-                ", \"exact\": %s, \"bursts\": %zu, ",
+                ", \"exact\": %s, \"bursts\": %zu, \"cpu_ns\": ",
                 i ? "," : "", w->id, w->process, w->tid, w->start_ns, w->end_ns, w->start_refs, w->refs,
                 w->phase, w->exact ? "true" : "false", w->bursts);
+        put_ns(out, w->cpu_ns, "null");
+        fputs(", ", out);
         put_ratios(out, t->miss_ratio + i * t->nsizes, t->nsizes);
         putc('}', out);
     }
@@ -147,12 +164,16 @@ static void put_json(FILE *out, const struct analysis_timeline *t)
 /* Columns of a table: of all sizes, as many as fit. */
 static void put_phase_table(FILE *out, const struct analysis_timeline *t, const struct report_style *style)
 {
-    double all = 0;
-    size_t fit = style->width > 32 + 9 ? (style->width - 32) / 9 : 1;
-    size_t step = t->nsizes > fit ? (t->nsizes + fit - 1) / fit : 1;
-    for (size_t i = 0; i < t->nphases; i++)
+    double all = 0, cpu_ns = 0;
+    for (size_t i = 0; i < t->nphases; i++) {
         all += t->phases[i].refs;
-    fprintf(out, "%6s %8s %8s %7s", "phase", "refs", "windows", "bursts");
+        cpu_ns += t->phases[i].cpu_ns;
+    }
+    int timed = cpu_ns > 0; /* not NaN */
+    unsigned before = timed ? 41 : 32;
+    size_t fit = style->width > before + 9 ? (style->width - before) / 9 : 1;
+    size_t step = t->nsizes > fit ? (t->nsizes + fit - 1) / fit : 1;
+    fprintf(out, "%6s %8s %s%8s %7s", "phase", "refs", timed ? "CPU time " : "", "windows", "bursts");
     for (size_t k = 0; k < t->nsizes; k += step) {
         char text[SIZE_TEXT];
         fprintf(out, " %8s", size_format((uint64_t)t->sizes[k], text));
@@ -173,7 +194,10 @@ static void put_phase_table(FILE *out, const struct analysis_timeline *t, const 
             fprintf(out, "%6" PRIu32, p->phase);
         else
             fprintf(out, "%6s", "none");
-        fprintf(out, " %7.2f%% %8zu %7zu", all > 0 ? 100 * p->refs / all : 0, p->windows, p->bursts);
+        fprintf(out, " %7.2f%%", all > 0 ? 100 * p->refs / all : 0);
+        if (timed)
+            fprintf(out, " %7.2f%%", 100 * p->cpu_ns / cpu_ns);
+        fprintf(out, " %8zu %7zu", p->windows, p->bursts);
         for (size_t k = 0; k < t->nsizes; k += step) {
             double ratio = t->of_phase[i * t->nsizes + k];
             report_percent(out, " ", 8, 3, ratio, "");
@@ -234,7 +258,8 @@ void report_timeline(FILE *out, const struct analysis_timeline *t, const struct 
     } else if (format == REPORT_JSON) {
         put_json(out, t);
     } else {
-        fputs("Miss ratio by cache size and time: ", out);
+        fprintf(out,
+                "Miss ratio by cache size and %stime: ", grid->axis == ANALYSIS_AXIS_TIME ? "elapsed " : "");
         put_origin(out, t);
         report_heatmap(out, t, grid, style);
         putc('\n', out);
@@ -247,7 +272,7 @@ void report_phases(FILE *out, const struct analysis_timeline *t, enum report_for
                    const struct report_style *style)
 {
     if (format == REPORT_CSV) {
-        fputs("phase,windows,refs,size_bytes,miss_ratio,bursts,variation\n", out);
+        fputs("phase,windows,refs,size_bytes,miss_ratio,bursts,variation,cpu_ns\n", out);
         for (size_t i = 0; i < t->nphases; i++)
             for (size_t k = 0; k < t->nsizes; k++) {
                 const struct analysis_phase *p = &t->phases[i];
@@ -258,6 +283,8 @@ void report_phases(FILE *out, const struct analysis_timeline *t, enum report_for
                 fprintf(out, ",%zu,", p->bursts);
                 if (k == p->variation_size)
                     put_csv_variation(out, &p->variation);
+                putc(',', out);
+                put_ns(out, p->cpu_ns, "");
                 putc('\n', out);
             }
     } else if (format == REPORT_JSON) {

@@ -308,6 +308,54 @@ def references(cachegram, db):
     return sum(float(row["refs"]) for row in table(cachegram, "timeline", db, "--sizes", "1M"))
 
 
+def test_cpu_time(cachegram, full, built, record):
+    """Of phases and windows: that of the sampled ones is in the profile; in full mode none is known."""
+    result, db = record(["--gap-us", "8000", "--seed", "5"], [built / "phases", 60])
+    assert result.status == 0, result.err
+    with sqlite3.connect(f"file:{db}?mode=ro", uri=True) as con:
+        times = dict(con.execute("select phase, sum(cpu_ns) from time_window group by phase"))
+    assert {int(r["phase"] or 0): int(r["cpu_ns"]) for r in table(cachegram, "phases", db, "--sizes", "1M")} == times
+    assert sum(int(w["cpu_ns"]) for w in windows_of(table(cachegram, "timeline", db, "--sizes", "1M"))) == sum(times.values())
+    text = call(cachegram, "phases", db).stdout
+    assert "CPU time" in text
+    shares = [float(m) for m in re.findall(r"^ +(?:\d+|none) +[\d.]+% +([\d.]+)%", text, re.M)]
+    assert len(shares) == len(times) and 99.9 < sum(shares) < 100.1
+    assert {r["cpu_ns"] for r in table(cachegram, "phases", full)} == {""} and "CPU time" not in call(cachegram, "phases", full).stdout
+    assert json.loads(call(cachegram, "phases", full, "--format", "json").stdout)["phases"][0]["cpu_ns"] is None
+
+
+def test_time_of_exact_windows(cachegram, built, record):
+    """What was recorded completely took as much time as its references do elsewhere in the phase, not that in full mode."""
+    result, db = record(["--allowance", "300ms"], [built / "phases", 40])
+    assert result.status == 0, result.err
+    windows = windows_of(table(cachegram, "timeline", db, "--sizes", "64K"))
+    exact, sampled = ([(int(w["refs"]), int(w["cpu_ns"])) for w in windows if w["exact"] == kind] for kind in "10")
+    assert exact and sampled
+    rates = [sum(refs for refs, _ in some) / sum(ns for _, ns in some) for some in (exact, sampled)]
+    assert 1 / 8 < rates[0] / rates[1] < 8
+
+
+def test_elapsed_time(cachegram, built, record):
+    """A pause takes no work, but time. Here the windows of the second half are ten seconds later than they were."""
+    result, db = record(["--gap-us", "8000", "--seed", "5"], [built / "phases", 60])
+    assert result.status == 0, result.err
+    with sqlite3.connect(db) as con:
+        (middle,), = con.execute("select start_ns from time_window order by id limit 1 offset (select count(*) / 2 from time_window)")
+        for moved, columns in (("time_window", ("start_ns", "end_ns")), ("burst", ("start_ns", "end_ns"))):
+            for name in columns[::-1]:
+                con.execute(f"update {moved} set {name} = {name} + 10000000000 where start_ns >= ?", (middle,))
+        (end,), = con.execute("select max(end_ns) from time_window")
+    environment = {**os.environ, "COLUMNS": "109", "LC_ALL": "C.UTF-8"}
+    by_work, by_time = (call(cachegram, "timeline", db, "--sizes", "4K,256K", *more, env=environment).stdout for more in ([], ["--axis", "time"]))
+    assert "-" not in picture(by_work)["phase"] and "hardly any" not in by_work
+    rows = picture(by_time)
+    assert len(rows["phase"]) == 100 and "-: hardly any CPU time was used" in by_time and f" {end / 1e9:.2f} s, about " in by_time
+    pause = max(re.findall("-+", rows["phase"]), key=len)
+    assert abs(len(pause) - 100 * 10e9 / end) < 3
+    at = rows["phase"].index(pause)
+    assert abs(at - 100 * middle / end) < 3 and set(rows["4K"][at:at + len(pause)]) == {" "}
+
+
 def test_references_without_rates(cachegram, built, record):
     """Clock `cputime` measures no rate of references: an ordinary one is assumed."""
     _, db = record(["--clock", "cputime", "--gap-us", "2000"], [built / "phases", 40])
@@ -395,6 +443,18 @@ def test_threads_and_processes(cachegram, built, record):
             assert int(w["start_refs"]) == before and int(w["start_ns"]) >= end
             before, end = before + int(w["refs"]), int(w["end_ns"])
     assert sum(int(w["refs"]) for ws in by_thread.values() for w in ws) == int(run_keys(db)["references"])
+    rows = table(cachegram, "timeline", db, "--sizes", "64K")
+    for _, tid in by_thread:
+        assert table(cachegram, "timeline", db, "--sizes", "64K", "--tid", tid) == [r for r in rows if r["tid"] == tid]
+    with sqlite3.connect(f"file:{db}?mode=ro", uri=True) as con:
+        ran = {str(n) for n, in con.execute("select id from process where exe like '%/phases'")}
+    one = [r for r in rows if r["process"] in ran]
+    assert one and one == table(cachegram, "timeline", db, "--sizes", "64K", "--comm", "phases")
+    data = json.loads(call(cachegram, "phases", db, "--comm", "phases", "--format", "json").stdout)
+    assert data["exact_windows"] == len(one) and sum(p["refs"] for p in data["phases"]) == sum(int(r["refs"]) for r in one)
+    for wrong, message in ((("--tid", "1"), "no references of thread 1"), (("--comm", "none"), "ran 'none'; it has processes of ")):
+        failed = call(cachegram, "timeline", db, *wrong)
+        assert failed.returncode == 1 and message in failed.stderr and failed.stdout == ""
 
 
 def test_verify_over_time(cachegram, built, full, record):
