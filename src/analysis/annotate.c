@@ -263,7 +263,11 @@ static int add_asked(struct analysis_annotation *a, const char *name, const char
 int analysis_annotate(struct profile *p, const char *name, const struct analysis_annotate_question *question,
                       struct analysis_annotation *a, struct error *err)
 {
-    struct analysis_hotspots_question q = {.size_bytes = question->size_bytes, .by = ANALYSIS_BY_FUNCTION};
+    struct analysis_hotspots_question q = {.size_bytes = question->size_bytes,
+                                           .by = ANALYSIS_BY_FUNCTION,
+                                           .tid = question->tid,
+                                           .phase = question->phase,
+                                           .comm = question->comm};
     struct error ignored;
     *a = (struct analysis_annotation){0};
     int code = analysis_hotspots(p, name, &q, &a->functions, err);

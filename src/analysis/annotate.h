@@ -15,6 +15,8 @@ struct analysis_annotate_question {
     const char *what;
     const struct analysis_level *levels; /* of a machine, for what misses cost; NULL: not asked for */
     size_t nlevels;
+    uint32_t tid, phase; /* as in struct analysis_hotspots_question */
+    const char *comm;
 };
 
 /* References are weighted sums, as in struct shares_result. `stall` is as in struct analysis_hotspot. */

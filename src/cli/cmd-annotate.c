@@ -21,12 +21,15 @@
 /* Instructions shown before and after one with references. */
 #define CONTEXT 6u
 
-enum { OPT_SIZE = 1, OPT_ASM, OPT_MACHINE };
+enum { OPT_SIZE = 1, OPT_ASM, OPT_MACHINE, OPT_COMM, OPT_TID, OPT_PHASE };
 
 static const struct option options[] = {
     {"size", required_argument, NULL, OPT_SIZE},
     {"asm", no_argument, NULL, OPT_ASM},
     {"machine", required_argument, NULL, OPT_MACHINE},
+    {"comm", required_argument, NULL, OPT_COMM},
+    {"tid", required_argument, NULL, OPT_TID},
+    {"phase", required_argument, NULL, OPT_PHASE},
     CLI_SOURCE_OPTIONS,
     {"help", no_argument, NULL, 'h'},
     CLI_OUTPUT_OPTIONS,
@@ -45,8 +48,11 @@ static const char usage[] =
     "  --asm                   instructions, too; needs the program as it was when it was recorded\n"
     "  --machine NAME|FILE     also estimate each line's share of the time that misses cost on that machine, "
     "as\n"
-    "                          'cachegram hotspots' does (cachegram machine --list, "
-    "--output)\n" CLI_SOURCE_HELP CLI_OUTPUT_HELP "\n"
+    "                          'cachegram hotspots' does (cachegram machine --list, --output)\n"
+    "  --comm NAME             only processes that ran this executable\n"
+    "  --tid TID               only this thread\n"
+    "  --phase N               only this phase of 'cachegram phases', from its bursts\n" CLI_SOURCE_HELP
+        CLI_OUTPUT_HELP "\n"
     "CSV columns: function,file,line,object,refs_share,size_bytes,miss_ratio,miss_share,stall_share,module,\n"
     "offset,misses_per_1000_refs,recorded_refs,text: a row for each line with references and, with --asm, "
     "for\n"
@@ -78,6 +84,13 @@ static int take_option(int opt, const char *value, struct arguments *a)
     case OPT_MACHINE:
         a->machine = value;
         return 0;
+    case OPT_COMM:
+        a->question.comm = value;
+        return 0;
+    case OPT_TID:
+        return cli_number_option("annotate", "--tid", "thread", value, &a->question.tid);
+    case OPT_PHASE:
+        return cli_number_option("annotate", "--phase", "phase", value, &a->question.phase);
     default:
         return cli_source_option("annotate", opt, value, &a->sources);
     }

@@ -257,8 +257,11 @@ static void put_text(FILE *out, const struct analysis_annotation *a, const struc
 {
     const struct analysis_hotspots *h = &a->insns;
     char size[SIZE_TEXT];
-    fprintf(out, "Misses by source line: LRU cache of %s, %u-byte lines\n",
+    fprintf(out, "Misses by source line: LRU cache of %s, %u-byte lines",
             size_format((uint64_t)h->size_bytes, size), h->line_bytes);
+    if (h->phase)
+        fprintf(out, ", phase %" PRIu32, h->phase);
+    putc('\n', out);
     report_hotspots_source(out, h);
     for (size_t i = 0; i < n; i++) {
         const struct report_part *p = &parts[i];
@@ -274,6 +277,7 @@ static void put_text(FILE *out, const struct analysis_annotation *a, const struc
         else
             put_offsets(out, a, p->part);
     }
+    report_hotspots_part(out, h);
 }
 
 /* --- for scripts --- */

@@ -370,6 +370,15 @@ static void put_use(FILE *out, const struct analysis_hotspot *row, int with_stri
         fprintf(out, "%8s  ", "-");
 }
 
+void report_hotspots_part(FILE *out, const struct analysis_hotspots *h)
+{
+    if (h->part_left_out)
+        fputs("\nNote: only bursts of this phase are counted. In its part that was recorded completely, code "
+              "is not\n"
+              "counted by phase.\n",
+              out);
+}
+
 void report_hotspots_source(FILE *out, const struct analysis_hotspots *h)
 {
     const char *plural = h->bursts == 1 ? "" : "s";
@@ -476,11 +485,7 @@ static void put_notes(FILE *out, const struct analysis_hotspots *h)
               "assumed to "
               "miss.\n",
               out);
-    if (h->part_left_out)
-        fputs("\nNote: only bursts of this phase are counted. In its part that was recorded completely, code "
-              "is not\n"
-              "counted by phase.\n",
-              out);
+    report_hotspots_part(out, h);
     if (unnamed_share(h) >= UNNAMED_SHARE)
         fputs("\nNote: [jit] is code made at run time, whose compiler has left no names: see 'node "
               "--perf-basic-prof',\n"

@@ -28,6 +28,8 @@ int report_hotspots_have_file(const struct analysis_hotspots *h, const char *fil
 void report_hotspots_select(struct analysis_hotspots *h, const struct report_hotspots_view *view);
 /* A line of text: how many references a table is made from. */
 void report_hotspots_source(FILE *out, const struct analysis_hotspots *h);
+/* A note if a part of the phase is not counted. */
+void report_hotspots_part(FILE *out, const struct analysis_hotspots *hotspots);
 /* left_out: rows that report_hotspots_select removed. */
 void report_hotspots(FILE *out, const struct analysis_hotspots *h, size_t left_out,
                      enum report_format format);
