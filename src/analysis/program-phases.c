@@ -19,7 +19,8 @@
 #define PER_OCTAVE 3u
 #define OCTAVES 24u
 #define RATIOS (PER_OCTAVE * OCTAVES + 1u)
-/* A phase is one by itself if it has this share of the references, and so many bursts unless it is exact. */
+/* A phase is one by itself if it has this share of the references, or of the CPU time, as one that waits for
+ * memory makes few references; and so many bursts unless it is exact. */
 #define LEAST_SHARE 0.02
 #define LEAST_BURSTS 10u
 /* Threads that run at the same time are in several phases at once. Then there is no use in phases. */
@@ -36,20 +37,90 @@ struct work {
     uint32_t n;
 };
 
-/* Whether one thread makes nearly all references. */
-static int is_one_thread(const struct analysis_timeline *t)
+/* What a window has of something per ns, as references; 0 if it takes no time. */
+static double density(const struct analysis_time_window *x, double all)
 {
-    double all = 0, most = 0;
-    for (size_t i = 0; i < t->n; i++)
-        all += t->windows[i].refs;
-    for (size_t i = 0; i < t->n && most < all / 2; i++) {
-        double sum = 0;
-        for (size_t k = i; k < t->n; k++)
-            if (t->windows[k].process == t->windows[i].process && t->windows[k].tid == t->windows[i].tid)
-                sum += t->windows[k].refs;
-        most = fmax(most, sum);
+    return x->end_ns > x->start_ns ? all / (double)(x->end_ns - x->start_ns) : 0;
+}
+
+static int compare_windows(const void *a, const void *b, void *windows)
+{
+    const struct analysis_time_window *list = windows, *x = &list[*(const size_t *)a],
+                                      *y = &list[*(const size_t *)b];
+    return (x->start_ns > y->start_ns) - (x->start_ns < y->start_ns);
+}
+
+/* References and CPU time. */
+struct amount {
+    double refs, cpu_ns;
+};
+
+/* Adds, from one moment to the next, those of the open window that has most. */
+static void add_most(const struct analysis_timeline *t, const size_t *open, size_t n, double ns,
+                     struct amount *sum)
+{
+    struct amount most = {0};
+    for (size_t i = 0; i < n; i++) {
+        const struct analysis_time_window *x = &t->windows[open[i]];
+        most.refs = fmax(most.refs, density(x, x->refs));
+        most.cpu_ns = fmax(most.cpu_ns, density(x, x->cpu_ns));
     }
-    return most >= LEAST_OF_ONE_THREAD * all;
+    sum->refs += most.refs * ns;
+    sum->cpu_ns += most.cpu_ns * ns;
+}
+
+/* Leaves out the windows that have ended. The others: how many, and when the first of them ends. */
+static size_t close_ended(const struct analysis_timeline *t, size_t *open, size_t n, uint64_t at,
+                          uint64_t *next)
+{
+    size_t left = 0;
+    for (size_t i = 0; i < n; i++) {
+        uint64_t end = t->windows[open[i]].end_ns;
+        if (end <= at)
+            continue;
+        *next = end < *next ? end : *next;
+        open[left++] = open[i];
+    }
+    return left;
+}
+
+/*
+ * Whether at any time one thread makes nearly all references, in nearly all of the CPU time: the only busy
+ * one, or processes that run one after the other, as those of a shell script. Windows of one thread do not
+ * overlap. In full mode CPU time is not known.
+ */
+static int is_one_at_a_time(const struct analysis_timeline *t, int *failed)
+{
+    size_t *order = calloc(2 * t->n + 1, sizeof *order), *open = order + t->n, n = 0;
+    struct amount all = {0}, most = {0};
+    *failed = order == NULL;
+    if (!order)
+        return 0;
+    for (size_t i = 0; i < t->n; i++) {
+        const struct analysis_time_window *x = &t->windows[i];
+        order[i] = i;
+        all.refs += x->refs;
+        all.cpu_ns += x->cpu_ns;
+        if (x->end_ns <= x->start_ns) {
+            most.refs += x->refs;
+            most.cpu_ns += x->cpu_ns;
+        }
+    }
+    qsort_r(order, t->n, sizeof *order, compare_windows, t->windows);
+    uint64_t at = 0;
+    for (size_t next = 0; next < t->n || n > 0;) {
+        uint64_t to = next < t->n ? t->windows[order[next]].start_ns : UINT64_MAX;
+        n = close_ended(t, open, n, at, &to);
+        if (to == UINT64_MAX)
+            break;
+        add_most(t, open, n, (double)(to - at), &most);
+        at = to;
+        while (next < t->n && t->windows[order[next]].start_ns <= at)
+            open[n++] = order[next++];
+    }
+    free(order);
+    return most.refs >= LEAST_OF_ONE_THREAD * all.refs &&
+           (isnan(all.cpu_ns) || most.cpu_ns >= LEAST_OF_ONE_THREAD * all.cpu_ns);
 }
 
 static double whole_miss(const struct work *w, const struct analysis_program *program, size_t k)
@@ -91,15 +162,18 @@ static int choose_parts(struct work *w, const struct analysis_program *program)
 {
     const struct analysis_timeline *t = &w->timeline;
     char *taken = calloc(t->nphases + 1, 1);
-    double all = 0;
+    double all = 0, all_ns = 0;
     struct part rest = {0};
     if (!taken)
         return -ENOMEM;
-    for (size_t i = 0; i < t->nphases; i++)
+    for (size_t i = 0; i < t->nphases; i++) {
         all += t->phases[i].refs;
+        all_ns += t->phases[i].cpu_ns; /* NaN, and then no share is large enough, if it is not known */
+    }
     for (size_t at; (at = largest(w, taken)) < t->nphases;) {
         const struct analysis_phase *phase = &t->phases[at];
-        int alone = phase->phase != 0 && phase->refs >= LEAST_SHARE * all && w->n + 1 < STATCC_PHASES &&
+        int large = phase->refs >= LEAST_SHARE * all || phase->cpu_ns >= LEAST_SHARE * all_ns;
+        int alone = phase->phase != 0 && large && w->n + 1 < STATCC_PHASES &&
                     (phase->bursts >= LEAST_BURSTS || is_exact(t, phase->phase));
         taken[at] = 1;
         add_phase(w, program, at, alone ? &w->part[w->n++] : &rest);
@@ -208,13 +282,16 @@ int analysis_program_phases(struct profile *p, const struct curve_point *points,
         sizes[k] = (struct curve_point){.size_bytes = program->line_bytes * exp2((double)k / PER_OCTAVE)};
     w->timeline.profile = program->profile;
     if (analysis_timeline_compute(p, sizes, RATIOS, &w->timeline, &none) == 0) {
-        if (w->timeline.nphases > 1 && is_one_thread(&w->timeline)) {
+        int failed = 0;
+        program->found_phases = (uint32_t)w->timeline.nphases;
+        program->in_several = w->timeline.nphases > 1 && !is_one_at_a_time(&w->timeline, &failed);
+        code = failed ? -ENOMEM : 0;
+        if (code == 0 && w->timeline.nphases > 1 && !program->in_several)
             code = choose_parts(w, program);
-            if (code == 0 && w->n > 1)
-                code = make_curves(w, points, n, program, err);
-            else if (code != 0)
-                error_set(err, code, "out of memory computing the phases' curves");
-        }
+        if (code != 0)
+            error_set(err, code, "out of memory computing the phases' curves");
+        else if (w->n > 1)
+            code = make_curves(w, points, n, program, err);
         analysis_timeline_clear(&w->timeline);
     }
     free(w);

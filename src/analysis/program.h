@@ -24,6 +24,8 @@ struct analysis_program {
     uint32_t phases;                  /* 0: none, or too few bursts in them, or several threads */
     struct statcc_curve *phase_curve; /* [phases]; their mean is `curve` */
     double phase_share[STATCC_PHASES]; /* of the references */
+    uint32_t found_phases;             /* of the profile */
+    int in_several;                    /* threads that run at the same time: phases are of no use */
 };
 
 /*

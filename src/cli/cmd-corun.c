@@ -271,6 +271,7 @@ static void print(const struct corun_options *o, const struct corun_job *job)
                                    *high = &job->result[2][i];
         const struct statcc_result *solo = &job->solo[i];
         int alone = !solo->unknown;
+        const struct analysis_program *profile = job->profiles.program[i % job->profiles.n];
         rows[i] = (struct report_corun_row){
             .program = bases[i].program,
             .solo_miss_ratio = alone ? solo->miss_ratio : NAN,
@@ -287,6 +288,8 @@ static void print(const struct corun_options *o, const struct corun_job *job)
             .partition_bytes = job->program[0][i].partition_lines * line,
             .wrong_cpi_change = o->cpi_error > 0 ? job->change[i] : NAN,
             .phases = job->by_phases ? job->phased[i].n : 1,
+            .found_phases = o->no_phases ? 0 : profile->found_phases,
+            .in_several = profile->in_several,
             .mean_miss_ratio = unknown || !job->by_phases ? NAN : job->mean[i].miss_ratio,
             .mean_cpi = unknown || !job->by_phases ? NAN : job->mean[i].cpi,
             .mean_slowdown =

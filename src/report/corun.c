@@ -90,14 +90,34 @@ static void plain_number(FILE *out, double value, int width)
         fprintf(out, "%*.3f", width, value);
 }
 
+static const char *why_mean(const struct report_corun_row *r)
+{
+    return r->in_several ? "its threads are in several at a time" : "most of them have few bursts";
+}
+
+/* Of programs whose phases are not used, why. */
+static void unused_text(FILE *out, const struct report_corun *c)
+{
+    for (uint32_t k = 0; k < c->profiles; k++) {
+        const struct report_corun_row *r = &c->rows[k];
+        if (r->found_phases < 2)
+            continue;
+        fprintf(out, "\nThe %" PRIu32 " phases of ", r->found_phases);
+        report_plain(out, r->program);
+        fprintf(out, " are not used: %s.\n", why_mean(r));
+    }
+}
+
 /* What the phases changed. */
 static void phases_text(FILE *out, const struct report_corun *c)
 {
     uint32_t most = 1;
     for (uint32_t k = 0; k < c->n; k++)
         most = c->rows[k].phases > most ? c->rows[k].phases : most;
-    if (most == 1)
+    if (most == 1) {
+        unused_text(out, c);
         return;
+    }
     fputs("\nSolved for each combination of phases, weighted by how long they coincide.\n"
           "If each program always behaved as it does on average:\n",
           out);
@@ -105,7 +125,12 @@ static void phases_text(FILE *out, const struct report_corun *c)
         const struct report_corun_row *r = &c->rows[k];
         fputs("  ", out);
         report_plain(out, r->program);
-        fprintf(out, " (%u phase%s): slowdown ", r->phases, r->phases == 1 ? "" : "s");
+        fprintf(out, " (%u phase%s", r->found_phases, r->found_phases == 1 ? "" : "s");
+        if (r->phases == 1 && r->found_phases > 1)
+            fprintf(out, ", not used: %s", why_mean(r));
+        else if (r->phases < r->found_phases)
+            fprintf(out, ", small ones joined: %u", r->phases);
+        fputs("): slowdown ", out);
         plain_number(out, r->mean_slowdown, 0);
         fputs(", miss ratio ", out);
         percent(out, r->mean_miss_ratio, 0);

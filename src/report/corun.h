@@ -17,6 +17,8 @@ struct report_corun_row {
     double bytes_per_cycle;              /* from and to memory, when sharing */
     double wrong_cpi_change;             /* with --cpi-error: largest relative change of shared_cpi */
     uint32_t phases;                     /* 1: none, or not used */
+    uint32_t found_phases;               /* of the profile, unless they were not asked for */
+    int in_several;                      /* its threads are in several of them at a time: none is used */
     double mean_miss_ratio, mean_cpi, mean_slowdown; /* shared, without phases; NaN: no program has any */
 };
 

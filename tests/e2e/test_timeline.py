@@ -159,6 +159,48 @@ def test_corun_by_phases(cachegram, full):
     assert "phases" not in call(cachegram, "corun", full, full, "--no-phases").stdout
 
 
+def corun_phases(cachegram, db):
+    """How many phases corun uses of a profile, and what it says about them."""
+    numbers = table(cachegram, "corun", db, db, "--llc", "768K")[0]["phases"]
+    return int(numbers), call(cachegram, "corun", db, db, "--llc", "768K").stdout
+
+
+def test_corun_of_processes(cachegram, built, record):
+    """Processes that run one after the other are in one phase at a time, others are not."""
+    program = built / "phases"
+    _, one_by_one = record(FULL, ["sh", "-c", f"{program} 1; {program} 1"])
+    used, text = corun_phases(cachegram, one_by_one)
+    assert used > 3 and "not used" not in text
+    _, together = record(FULL, ["sh", "-c", f"{program} 1 & {program} 1 & wait"])
+    used, text = corun_phases(cachegram, together)
+    assert used == 1 and re.search(r"\nThe \d+ phases of profile2 are not used: its threads are in several at a time\.\n$", text)
+    assert "not used" not in call(cachegram, "corun", together, together, "--no-phases").stdout
+    assert "(4 phases, not used" in call(cachegram, "corun", one_by_one, together).stdout.replace(f"({phases_of(cachegram, together)} ", "(4 ")
+
+
+def phases_of(cachegram, db):
+    return len({row["phase"] for row in table(cachegram, "phases", db, "--sizes", "1M")})
+
+
+def test_corun_of_a_slow_phase(cachegram, built, record):
+    """One that waits for memory has few references, but as much time as others."""
+    _, db = record(["--gap-us", "8000", "--seed", "5"], [built / "phases", 100])
+    before, text = corun_phases(cachegram, db)
+    assert before > 2
+    numbers = {row["phase"]: int(row["bursts"]) for row in table(cachegram, "phases", db, "--sizes", "1M") if row["phase"]}
+    slow = max(numbers, key=numbers.get)
+    with sqlite3.connect(db) as con:
+        con.execute("update burst set refs_per_ns = refs_per_ns / 10000, near_per_ns = near_per_ns / 10000 where exists"
+                    " (select 1 from time_window w where w.process = burst.process and w.tid = burst.tid and w.phase = ?"
+                    "  and burst.start_ns >= w.start_ns and burst.start_ns < w.end_ns)", (slow,))
+    rows = {row["phase"]: row for row in table(cachegram, "phases", db, "--sizes", "1M")}
+    assert int(rows[slow]["refs"]) < 0.015 * sum(int(row["refs"]) for row in rows.values())
+    after, _ = corun_phases(cachegram, db)
+    assert after == before
+    if before < phases_of(cachegram, db):
+        assert f"({phases_of(cachegram, db)} phases, small ones joined: {before})" in text
+
+
 def test_place_by_phases(cachegram, full):
     def place(*options):
         done = call(cachegram, "place", "-n", "2", full, "--caches", "768K:2", "--format", "json", *options)
@@ -383,7 +425,7 @@ def test_references_that_were_counted(cachegram, built, record):
 
 def test_references_of_cold_code(cachegram, built, record, tmp_path):
     """Rates before bursts in much code that was new are not used, if most bursts are such."""
-    _, db = record(["--allowance", "200ms", "--overhead", "20"], [built / "phases", 40])
+    _, db = record(["--allowance", "200ms", "--overhead", "20"], [built / "phases", 80])
     cold = shutil.copy(db, tmp_path / "cold.db")
     with sqlite3.connect(cold) as con:
         changed = con.execute("update burst set new_blocks = 1000, near_per_ns = near_per_ns / 20, "
