@@ -304,7 +304,8 @@ int analysis_groups_copy(const struct analysis_groups *from, const struct analys
         free(pairs);
         return -ENOMEM;
     }
-    memcpy(h->rows, rows, n * sizeof *rows);
+    if (n > 0)
+        memcpy(h->rows, rows, n * sizeof *rows);
     if (from->capacity > 0)
         memcpy(pairs, from->pairs, from->capacity * sizeof *pairs);
     h->n = n;
