@@ -85,19 +85,33 @@ dump += record(1, 12, struct.pack("<IIQQQQQ", 1, 1, 0x2000, 0x1000, 0x2000, 16, 
 open(sys.argv[1], "wb").write(dump)
 END
 
+# Of these, each target uses some.
 sources="src/trace/*.c src/base/array.c src/base/error.c"
 jit_sources="src/symbols/jit-dump.c src/symbols/jit-entries.c src/base/array.c"
 path_sources="src/collect/records/decode*.c src/collect/reduce/call-paths.c src/collect/reduce/code.c
     src/collect/reduce/sampled-table.c src/collect/objects/callers.c src/collect/objects/table.c src/symbols/data.c
     src/symbols/demangle.c src/symbols/jit-dump.c src/symbols/jit-entries.c src/symbols/jit-map.c
     src/symbols/unwind.c src/base/array.c src/base/error.c src/base/pages.c"
+objects=$out/objects
+objects_of() {
+    local file
+    for file in "$@"; do
+        echo "$objects/${file%.c}.o"
+    done
+}
+# Each file once, whatever the number of targets that use it.
+# shellcheck disable=SC2086 # lists of words
+compile="$(printf '%s\n' $sources $jit_sources $path_sources tests/fuzz/*.c | sort -u)"
+# shellcheck disable=SC2016 # for the shell that is started
+xargs -P "$(nproc)" -I % sh -c 'mkdir -p "$1/$(dirname %)" && clang $2 -fsanitize=fuzzer-no-link,address,undefined -c -o "$1/$(echo % | sed s/c$/o/)" %' \
+    sh $objects "$flags" <<<"$compile"
 fuzz_target() {
     local target=$1 files=$sources
     [ "$target" = paths ] && files=$path_sources
     [ "$target" = jit ] && files=$jit_sources
-    # shellcheck disable=SC2086 # lists of words
-    clang $flags -fsanitize=fuzzer,address,undefined -o $out/fuzz_$target tests/fuzz/fuzz_$target.c $files -ldw -lelf -liberty -lzstd -lm -lpthread ||
-        return 1
+    # shellcheck disable=SC2046,SC2086 # lists of words
+    clang -fsanitize=fuzzer,address,undefined -o $out/fuzz_$target $(objects_of tests/fuzz/fuzz_$target.c $files) \
+        -ldw -lelf -liberty -lzstd -lm -lpthread || return 1
     mkdir -p $out/corpus-$target
     if ! $out/fuzz_$target -max_total_time="$seconds" -timeout=20 -rss_limit_mb=3000 -max_len=6000 -artifact_prefix=$out/ \
         $out/corpus-$target $out/seeds-$target >$out/$target.log 2>&1; then
