@@ -206,23 +206,44 @@ def only_once(path):
 
 @pytest.fixture(scope="session")
 def built(tmp_path_factory):
-    """Folder with every C and C++ file of tests/targets compiled: NAME.c to NAME, lib_NAME.c to lib_NAME.so.
+    """Folder with the C and C++ files of tests/targets compiled: NAME.c to NAME, lib_NAME.c to lib_NAME.so.
 
-    A comment `/* build: FLAGS */` in a source adds flags.
+    Those named hot_* are left to the tests that want them, which build them themselves (`build_target`).
     """
     folder = common_folder(tmp_path_factory) / "targets"
     folder.mkdir(mode=0o755, exist_ok=True)
-    sources = sorted(TARGETS.glob("*.c")) + sorted(TARGETS.glob("*.cpp"))
+    sources = [s for s in [*sorted(TARGETS.glob("*.c")), *sorted(TARGETS.glob("*.cpp"))] if not s.name.startswith("hot_")]
     if os.environ.get("PYTEST_XDIST_WORKER", "gw0") != "gw0":
         sources.reverse()  # two workers meet in the middle
     for source in sources:
         with only_once(folder / source.name) as first:
             if first:
-                build_target(source, folder)
+                compile_target(source, folder)
     return folder
 
 
+@pytest.fixture(scope="session", autouse=True)
+def compiled(tmp_path_factory):
+    """The folder for what build_target has compiled, by source and options."""
+    build_target.compiled = common_folder(tmp_path_factory) / "compiled"
+    build_target.compiled.mkdir(mode=0o755, exist_ok=True)
+
+
 def build_target(source, folder, *options):
+    """The program, compiled, in that folder: a copy of one that was compiled before, if another test wanted the same."""
+    if source.parent != TARGETS:
+        return compile_target(source, folder, *options)
+    own = build_target.compiled / "-".join([source.name, *options])
+    with only_once(own) as first:
+        if first:
+            own.mkdir()
+            compile_target(source, own, *options)
+        program, = (path for path in own.iterdir() if path.suffix != ".mod")
+    return shutil.copy2(program, folder / program.name)
+
+
+def compile_target(source, folder, *options):
+    """A comment `/* build: FLAGS */` in a source adds flags."""
     extra = []
     for line in source.read_text().splitlines():
         if line.startswith("/* build: "):

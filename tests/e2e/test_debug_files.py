@@ -97,10 +97,11 @@ def test_debuginfod_is_not_asked_without_its_variable(stripped, cachegram, tmp_p
 
 
 @pytest.mark.parametrize("debug_info", [0, 1])
-def test_without_debug_information(debug_info, built, cachegram, tmp_path):
+def test_without_debug_information(debug_info, cachegram, tmp_path):
     """As most tests record: functions by the symbol table, no lines."""
     db = tmp_path / "p.db"
-    result = run(["env", f"CACHEGRAM_DEBUG=debug-info={debug_info}", cachegram, "record", *FULL, "-o", db, "--", built / "hot_matrix", "columns", "1"])
+    program = build_target(TARGETS / "hot_matrix.c", tmp_path)
+    result = run(["env", f"CACHEGRAM_DEBUG=debug-info={debug_info}", cachegram, "record", *FULL, "-o", db, "--", program, "columns", "1"])
     assert result.status == 0, result.err
     with sqlite3.connect(db) as con:
         functions, lines = con.execute("select count(function), count(line) from frame").fetchone()
