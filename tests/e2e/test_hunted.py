@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from conftest import ROOT, run_natively
+from conftest import ROOT, run_natively, target_environment, work_divisor
 
 sys.path.insert(0, str(ROOT / "tests" / "hunt"))
 from hunt import MODES as HUNTED  # noqa: E402
@@ -25,9 +25,10 @@ SCENES = ["masked-makers", "full-queue", "makers-on-own-stacks", "sent-faults", 
 @pytest.mark.parametrize("scene", SCENES)
 def test_hunted(built, record, scene, mode):
     argv = [built / "hunted", scene]
-    native = run_natively(*argv)
+    divisor = work_divisor(MODES[mode])
+    native = run_natively(*argv, divisor=divisor)
     assert (native.status, native.out) == (0, b"wrong 0\n")
-    result, _ = record(MODES[mode], argv)
+    result, _ = record(MODES[mode], argv, env=target_environment(divisor))
     assert (result.status, result.out) == (native.status, native.out), result.summary
 
 

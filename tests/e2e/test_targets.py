@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from conftest import FULL, run, run_keys, run_natively, totals
+from conftest import FULL, run, run_keys, run_natively, target_environment, totals, work_divisor
 
 DEBUG_INFO = False
 
@@ -31,9 +31,11 @@ LEAST = {"full": 1000000, "lines": 1000000, "counted": 1000000, "early": 10000, 
 
 def same(built, record, mode, argv):
     """As natively. A run of a few milliseconds may have no burst: up to five more until something was recorded."""
-    native = run_natively(*argv)
+    options = MODES[mode] if isinstance(mode, str) else mode
+    divisor = work_divisor(options)
+    native = run_natively(*argv, divisor=divisor)
     for _ in range(6):
-        result, db = record(MODES[mode] if isinstance(mode, str) else mode, argv)
+        result, db = record(options, argv, env=target_environment(divisor))
         assert result.status == native.status, result.summary
         assert result.out == native.out
         assert result.err == native.err
@@ -88,7 +90,7 @@ def test_children_that_are_not_followed(built, record, mode):
 @pytest.mark.parametrize("mode", MODES)
 def test_thread_of_a_child_that_is_not_followed(built, record, mode):
     """It has no slot of its own, and must not take its parent's."""
-    result, db = record(MODES[mode], [built / "strange_children", "thread"])
+    result, db = record(MODES[mode], [built / "strange_children", "thread"], env=target_environment(work_divisor(MODES[mode])))
     reported = dict(line.rsplit(" ", 1) for line in result.out.decode().splitlines())
     assert result.status == 0 and reported["thread: exit"] == "0", result.out
     with sqlite3.connect(f"file:{db}?mode=ro", uri=True) as con:
@@ -126,12 +128,12 @@ def test_restartable_sequences(built, record, kind, mode):
 @pytest.mark.parametrize("mode", MODES)
 def test_address_behind_a_file(built, record, mode):
     """What code names is looked at when it is translated, for it may be a sequence's descriptor."""
-    same(built, record, mode, [built / "past_end", "20000000"])
+    same(built, record, mode, [built / "past_end", 20000000 // work_divisor(MODES[mode])])
 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_the_kernels_code(built, record, mode):
-    same(built, record, mode, [built / "kernel_code", "10000000"])
+    same(built, record, mode, [built / "kernel_code", 10000000 // work_divisor(MODES[mode])])
 
 
 @pytest.mark.parametrize("mode", ["burst", "full"])
@@ -221,7 +223,8 @@ def test_without_proc(built, record, tmp_path, how, who):
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("kills", ["process", "thread"])
 def test_no_call_that_the_kernel_does_not_know(built, record, kills, mode):
-    result, db = record(MODES[mode], [built / "destructors"], wrap=[built / "known_calls", kills])
+    result, db = record(MODES[mode], [built / "destructors"], wrap=[built / "known_calls", kills],
+                        env=target_environment(work_divisor(MODES[mode])))
     assert (result.status, result.out) == (3, b"".join(b"destructor %d\n" % i for i in range(1, 5)) + b"end\n")
     assert totals(db)["references"] > 0 or mode == "counted"
 

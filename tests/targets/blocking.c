@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+#include "rounds.h"
 
 static volatile int alarms;
 
@@ -34,7 +35,7 @@ static void arm(long us, int repeatedly)
 static unsigned churn(unsigned h)
 {
     static unsigned table[1024];
-    for (int i = 0; i < 1000000; i++) {
+    for (int i = 0; i < rounds_of_work(1000000); i++) {
         table[h & 1023] += (unsigned)i;
         h = h * 69069 + table[(h >> 7) & 1023];
     }

@@ -7,11 +7,12 @@
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "rounds.h"
 
 static unsigned compute(unsigned h, int rounds)
 {
     static unsigned table[2048];
-    for (int i = 0; i < rounds; i++) {
+    for (int i = 0; i < rounds_of_work(rounds); i++) {
         table[h & 2047] += (unsigned)i;
         h = h * 69069 + table[(h >> 7) & 2047];
     }

@@ -9,13 +9,14 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include "rounds.h"
 
 static volatile int *volatile nowhere = (volatile int *)8; /* hidden from the compiler */
 
 static unsigned compute(unsigned h)
 {
     static unsigned table[2048];
-    for (int i = 0; i < 4000000; i++) {
+    for (int i = 0; i < rounds_of_work(4000000); i++) {
         table[h & 2047] += (unsigned)i;
         h = h * 69069 + table[(h >> 7) & 2047];
     }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "rounds.h"
 
 static char **args;
 
@@ -22,7 +23,7 @@ int main(int argc, char **argv)
     int left = argc > 1 ? atoi(argv[1]) : 10;
     unsigned h = argc > 2 ? (unsigned)strtoul(argv[2], NULL, 10) : 1;
     static unsigned table[1024];
-    for (unsigned i = 0; i < 2000000; i++) {
+    for (int i = 0; i < rounds_of_work(2000000); i++) {
         table[i & 1023] += h;
         h = h * 69069 + table[(h >> 8) & 1023];
     }

@@ -12,6 +12,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "rounds.h"
 
 extern char **environ;
 
@@ -23,7 +24,7 @@ static const char *const ways[] = {"execve",     "execv",   "execvp", "execvpe",
 static unsigned work(unsigned h)
 {
     static unsigned table[1024];
-    for (unsigned i = 0; i < 3000000; i++) {
+    for (int i = 0; i < rounds_of_work(3000000); i++) {
         table[i & 1023] += h;
         h = h * 69069 + table[(h >> 8) & 1023];
     }

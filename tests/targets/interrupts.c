@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/time.h>
 #include <unistd.h>
+#include "rounds.h"
 
 static int ends[2];
 static volatile int alarms;
@@ -25,7 +26,7 @@ static void try(const char *what)
     struct sigaction now;
     volatile unsigned char work[65536];
     char c;
-    for (unsigned i = 0; i < 3000000; i++)
+    for (int i = 0; i < rounds_of_work(3000000); i++)
         work[i * 64 % sizeof work] = (unsigned char)i;
     alarms = 0;
     setitimer(ITIMER_REAL, &soon, NULL);

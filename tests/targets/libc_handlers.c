@@ -55,7 +55,7 @@ static void install(void)
 static void *works(void *main_thread)
 {
     while (!over) {
-        churn(100000);
+        churn(100000 * work_divisor); /* with more signals, the other thread would hardly go on */
         pthread_kill(*(pthread_t *)main_thread, SIGUSR1);
     }
     return NULL;
@@ -80,8 +80,8 @@ int main(void)
     profil(samples, sizeof samples, (uintptr_t)main & ~(uintptr_t)0xffff, 65536);
     install();
     pthread_create(&thread, NULL, works, &self);
-    while (sampled() < 40) { /* 0.4 s of CPU time */
-        scatter(sampled(), 100000);
+    while (sampled() < 20) { /* 0.2 s of CPU time */
+        scatter(sampled(), 100000 * work_divisor);
         if (__sigaction(SIGSEGV, &new, &old) != 0)
             return 1;
         if (sigsetjmp(back, 1) == 0)

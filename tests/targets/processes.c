@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "rounds.h"
 
 extern char **environ;
 static volatile int *volatile nowhere = (volatile int *)8; /* hidden from the compiler */
@@ -18,7 +19,7 @@ static volatile int *volatile nowhere = (volatile int *)8; /* hidden from the co
 static uint32_t compute(uint32_t seed, int rounds)
 {
     static uint32_t table[512];
-    for (int i = 0; i < rounds; i++) {
+    for (int i = 0; i < rounds_of_work(rounds); i++) {
         table[seed & 511] += seed;
         seed = seed * 1664525u + 1013904223u + table[(seed >> 9) & 511];
     }

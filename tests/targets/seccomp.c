@@ -11,11 +11,12 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include "rounds.h"
 
 static uint64_t work(uint64_t x)
 {
     static uint64_t table[65536];
-    for (int i = 0; i < 6000000; i++) {
+    for (int i = 0; i < rounds_of_work(6000000); i++) {
         x = x * 6364136223846793005ull + 1442695040888963407ull;
         table[x >> 48] += x;
     }

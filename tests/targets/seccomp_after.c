@@ -21,6 +21,7 @@
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "rounds.h"
 
 extern char **environ;
 static volatile sig_atomic_t hits, faults, first = 1;
@@ -29,7 +30,7 @@ static volatile int go;
 static uint64_t work(uint64_t x, int rounds)
 {
     static uint64_t table[65536];
-    for (int i = 0; i < rounds * 300000; i++) {
+    for (int i = 0; i < rounds_of_work(rounds * 300000); i++) {
         x = x * 6364136223846793005u + 1442695040888963407u;
         table[x >> 48] += x;
     }
@@ -95,7 +96,8 @@ static void forbid_few(void)
 static int signals(unsigned others)
 {
     char text[80];
-    struct itimerval each = {{0, 10000}, {0, 10000}};
+    struct timeval period = {0, rounds_of_work(10000)};
+    struct itimerval each = {period, period};
     struct sigaction action = {.sa_handler = hit, .sa_flags = SA_RESTART};
     sigaction(SIGALRM, &action, NULL);
     sigaction(SIGSYS, &action, NULL);

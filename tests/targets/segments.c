@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <unistd.h>
+#include "rounds.h"
 
 static void handler(int sig)
 {
@@ -15,9 +16,9 @@ int main(void)
 {
     static volatile unsigned words[1024];
     signal(SIGSEGV, handler);
-    for (unsigned i = 0; i < 300000; i++) {
+    for (int i = 0; i < rounds_of_work(300000); i++) {
         for (unsigned j = 0; j < 50; j++)
-            words[(i + j * 7) % 1024]++;
+            words[((unsigned)i + j * 7) % 1024]++;
         if (i % 64 == 0)
             __asm__ volatile("mov %0, %%gs" ::"r"(0));
         if (i % 64 == 32)

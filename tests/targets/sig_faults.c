@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 #include <ucontext.h>
 #include <unistd.h>
+#include "rounds.h"
 
 enum { ROUNDS = 2000 };
 static char *page;
@@ -73,7 +74,7 @@ static void on_fpe(int sig, siginfo_t *info, void *context)
  * begins. */
 static void work(void)
 {
-    for (volatile int i = 0; i < 3000; i++)
+    for (volatile int i = 0; i < rounds_of_work(3000); i++)
         ;
 }
 

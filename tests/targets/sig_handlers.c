@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "rounds.h"
 
 static volatile int depth, seen_value, nested_order[4], norder;
 static char *stack_low, *stack_high;
@@ -13,7 +14,7 @@ static char *stack_low, *stack_high;
 static void churn(void)
 {
     static unsigned table[1024], h = 1;
-    for (int i = 0; i < 1500000; i++) {
+    for (int i = 0; i < rounds_of_work(1500000); i++) {
         table[h & 1023] += (unsigned)i;
         h = h * 69069 + table[(h >> 7) & 1023];
     }

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "rounds.h"
 
 enum { THREADS = 50, WORDS = 4096, ROUNDS = 80 };
 static uint32_t shared_table[WORDS];
@@ -35,7 +36,7 @@ static void *work(void *arg)
     pthread_setspecific(key, malloc(16));
     pthread_once(&once, count_once);
     pthread_barrier_wait(&barrier);
-    for (int r = 0; r < ROUNDS; r++) {
+    for (int r = 0; r < rounds_of_work(ROUNDS); r++) {
         for (uint32_t i = 0; i < WORDS; i++) {
             own[i] = shared_table[(i * 7 + self) % WORDS] + (uint32_t)(i * self) + (uint32_t)r;
             local = local * 6364136223846793005ull + own[i];

@@ -4,6 +4,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <threads.h>
+#include "rounds.h"
 
 enum { THREADS = 8, WORDS = 2048, ROUNDS = 6000 };
 static uint32_t table[THREADS][WORDS];
@@ -23,9 +24,9 @@ static int work(void *argument)
 {
     uint32_t self = (uint32_t)(uintptr_t)argument, *own = table[self];
     tss_set(key, own);
-    for (uint32_t r = 0; r < ROUNDS; r++)
+    for (int r = 0; r < rounds_of_work(ROUNDS); r++)
         for (uint32_t i = 0; i < WORDS; i++)
-            own[i] = own[i] * 1664525u + i * self + r;
+            own[i] = own[i] * 1664525u + i * self + (uint32_t)r;
     int result = (int)(own[self] & 0xffff);
     if (self % 2)
         thrd_exit(-result);

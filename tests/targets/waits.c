@@ -119,13 +119,13 @@ int main(void)
     sigaction(SIGALRM, &a, NULL);
     epoll = epoll_create1(0);
     try_all();
-    pthread_t t;
-    pthread_create(&t, NULL, in_thread, NULL);
     /* The timer's signal is the thread's. */
+    pthread_t t;
     sigset_t alarms;
     sigemptyset(&alarms);
     sigaddset(&alarms, SIGALRM);
     pthread_sigmask(SIG_BLOCK, &alarms, NULL);
+    pthread_create(&t, NULL, in_thread, NULL);
     pthread_join(t, NULL);
     churn(10000000);
     return 0;

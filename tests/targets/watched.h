@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "rounds.h"
 
 enum { PAGE = 4096, PAGES = 64 };
 
@@ -30,7 +31,7 @@ static inline void churn(void)
     for (int i = 0; i < PAGES; i++)
         (void)*(volatile uint8_t *)&pool[i * PAGE + (int)(roll() % PAGE)];
     uint32_t h = roll();
-    for (int i = 0; i < 40000; i++) {
+    for (int i = 0; i < rounds_of_work(40000); i++) {
         hot[h & 1023] += (uint32_t)i;
         h = h * 69069 + hot[h >> 7 & 1023];
     }
