@@ -130,9 +130,9 @@ def povray(d, scale):
 
 def openssl(d, scale):
     text(d / "in", int(12000000 * scale))
-    tool = need("openssl")
-    return ["sh", "-c", f"{tool} dgst -sha256 in; {tool} dgst -md5 in; {tool} enc -aes-256-cbc -pbkdf2 -iter 20000"
-            f" -S 0011223344556677 -pass pass:x -in in -out enc && {tool} enc -d -aes-256-cbc -pbkdf2 -iter 20000"
+    tool, iterations = need("openssl"), int(20000 * scale)
+    return ["sh", "-c", f"{tool} dgst -sha256 in; {tool} dgst -md5 in; {tool} enc -aes-256-cbc -pbkdf2 -iter {iterations}"
+            f" -S 0011223344556677 -pass pass:x -in in -out enc && {tool} enc -d -aes-256-cbc -pbkdf2 -iter {iterations}"
             " -pass pass:x -S 0011223344556677 -in enc -out dec && cmp in dec"]
 
 
@@ -160,7 +160,8 @@ CASES = {
 # Inputs of full mode against those of burst mode; and where a program needs less to do all that it does.
 FULL_SCALE = 0.1
 OWN_SCALE = {"burst": {"gcc": 0.25, "node": 0.3, "xz-T1": 0.4, "xz-T2": 0.4, "7z": 0.5, "zstd": 0.5},
-             "full": {"gcc": 0.02, "node": 0.01, "7z": 0.05, "perl": 0.05, "python3": 0.05, "openssl": 0.05}}
+             "full": {"gcc": 0.02, "node": 0.01, "7z": 0.05, "perl": 0.05, "python3": 0.02, "openssl": 0.05, "zstd": 0.05,
+                      "g++": 0.05}}
 
 
 def files(folder):

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from conftest import FULL, need, run, run_keys, totals
+from conftest import FULL, need, run, run_keys, target_environment, totals, work_divisor
 
 DEBUG_INFO = False
 
@@ -86,7 +86,7 @@ def test_strace(record, built, tmp_path, mode):
 def test_valgrind(record, built, mode):
     """What it runs is left alone, what runs next to it is not."""
     micro = f"{built / 'micro'} random 65536"
-    argv = ["sh", "-c", f"{need('valgrind')} -q --tool=none {micro} 3000000 && {micro} 30000000"]
+    argv = ["sh", "-c", f"{need('valgrind')} -q --tool=none {micro} 3000000 && {micro} {30000000 // work_divisor(MODES[mode])}"]
     native = run(argv)
     assert native.status == 0
     recorded, db = record(MODES[mode], argv)
@@ -105,8 +105,9 @@ def test_loader_by_name(record, built):
 def test_go_library(record, built, mode):
     """A Go runtime that comes with a library takes over signals: from then on the program is left alone."""
     argv = [built / "go_like", built / "lib_go_note.so"]
-    native = run(argv)
-    result, db = record(MODES[mode], argv)
+    env = target_environment(work_divisor(MODES[mode]))
+    native = run(argv, env=env)
+    result, db = record(MODES[mode], argv, env=env)
     assert (result.status, result.out) == (native.status, native.out)
     assert b"Go runtime" in result.err + result.summary
     assert totals(db)["references"] > 0
@@ -192,8 +193,9 @@ def test_all_signals_blocked_from_the_start(record, built, mode):
     """As children of worker threads are started. Neither the recorder nor the program is killed by a fault."""
     blocked = [sys.executable, "-c", "import os, signal, sys\n"
                "signal.pthread_sigmask(signal.SIG_SETMASK, signal.valid_signals())\nos.execvp(sys.argv[1], sys.argv[1:])"]
-    native = run([*blocked, built / "execs"])
-    recorded, db = record(MODES[mode], [built / "execs"], wrap=blocked)
+    env = target_environment(work_divisor(MODES[mode]))
+    native = run([*blocked, built / "execs"], env=env)
+    recorded, db = record(MODES[mode], [built / "execs"], wrap=blocked, env=env)
     same(native, recorded)
     assert totals(db)["references"] > 10000
 
