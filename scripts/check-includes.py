@@ -165,16 +165,18 @@ def part_uses(path, name, text):
 
 def symbols(build, src):
     """Source file below src -> (global symbols that its object defines, those that it needs)."""
-    found = {}
+    found, objects = {}, collections.defaultdict(list)
     for entry in json.loads((build / "compile_commands.json").read_text()):
         folder = pathlib.Path(entry["directory"])
         file = pathlib.Path(os.path.normpath(folder / entry["file"]))
         if not file.is_relative_to(src):
             continue
-        defined, needed = found.setdefault(file.relative_to(src).as_posix(), (set(), set()))
-        nm = subprocess.run(["nm", "-g", folder / entry["output"]], check=True, capture_output=True, text=True)
-        for line in nm.stdout.splitlines():
-            *_, kind, symbol = line.split()
+        objects[str(folder / entry["output"])].append(found.setdefault(file.relative_to(src).as_posix(), (set(), set())))
+    nm = subprocess.run(["nm", "-A", "-g", *objects], check=True, capture_output=True, text=True)
+    for line in nm.stdout.splitlines():
+        name, _, rest = line.rpartition(":")
+        *_, kind, symbol = rest.split()
+        for defined, needed in objects[name]:
             (needed if kind in "Uwv" else defined).add(symbol)
     return found
 
