@@ -240,8 +240,9 @@ def test_cancelled_in_a_call(built, record, mode, watch):
     """Their bursts are over, or there would be none any more after the library's end."""
     options = [*MODES[mode], "--watch", watch] if mode == "burst" else MODES[mode]
     argv = [built / "cancelled", built / "lib_one.so"]
-    native = run(argv)
-    result, db = record(options, argv)
+    env = target_environment(work_divisor(options))
+    native = run(argv, env=env)
+    result, db = record(options, argv, env=env)
     assert (result.status, result.out) == (0, native.out) and b"cleaned 20 destroyed 20" in native.out
     with sqlite3.connect(f"file:{db}?mode=ro", uri=True) as con:
         counters = dict(con.execute("select name, sum(value) from counter group by name"))

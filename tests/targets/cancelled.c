@@ -10,6 +10,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <unistd.h>
+#include "rounds.h"
 
 static int ends[2], cleaned, destroyed;
 static volatile char memory[1 << 20];
@@ -51,7 +52,7 @@ int main(int argc, char **argv)
     void *library = dlopen(argv[1], RTLD_NOW);
     if (library)
         dlclose(library);
-    for (unsigned i = 0; i < 50000000; i++)
-        memory[i * 64 & (sizeof memory - 1)]++;
+    for (int i = 0; i < rounds_of_work(50000000); i++)
+        memory[(unsigned)i * 64 & (sizeof memory - 1)]++;
     return 0;
 }
