@@ -423,6 +423,35 @@ def test_references_that_were_counted(cachegram, built, record):
         assert before - slack <= start_refs <= before + int(w["refs"]) + slack, (start_ns, w)
 
 
+BURN = "i=0; while [ $i -lt {} ]; do i=$((i+1)); done; "
+
+
+def test_time_before_exec(cachegram, built, record):
+    """CPU time of a process goes on when it executes another program: that has only what it used itself."""
+    result, db = record(["--gap-us", "8000"], ["sh", "-c", BURN.format(400000) + f"exec {built / 'phases'} 20"])
+    assert result.status == 0, result.err
+    with sqlite3.connect(f"file:{db}?mode=ro", uri=True) as con:
+        (shell, _), (program, began) = con.execute("select id, start_ns from process order by id").fetchall()
+        times = dict(con.execute("select process, sum(cpu_ns) / 1e9 from time_window group by process"))
+        first, = con.execute("select min(start_ns) from time_window where process = ?", (program,)).fetchone()
+    assert times[shell] > 0.1 and times[shell] + times[program] < 1.05 * float(run_keys(db)["cpu_seconds"])
+    assert first > began - 20e6  # the loader runs before it is known that the process began
+
+
+def test_work_after_execs(cachegram, built, record, tmp_path):
+    """A process that executes several programs while everything is counted does not hide what comes after."""
+    script = tmp_path / "again"
+    script.write_text("#!/bin/sh\n" + BURN.format(2000) + f"[ $1 -gt 0 ] && exec $0 $(($1 - 1))\nexec {built / 'phases'} 80\n")
+    script.chmod(0o755)
+    result, db = record(["--allowance", "1s"], [script, "20"])
+    assert result.status == 0, result.err
+    keys = run_keys(db)
+    with sqlite3.connect(f"file:{db}?mode=ro", uri=True) as con:
+        timed, = con.execute("select count(*) from burst where gap_ns is not null").fetchone()
+        seconds, = con.execute("select coalesce(sum(cpu_ns), 0) / 1e9 from time_window where ticks > 5").fetchone()  # none while all is counted
+    assert timed > 3 and float(keys["rest_cpu_seconds"]) > max(0.5 * seconds, 0.01)
+
+
 def test_references_of_cold_code(cachegram, built, record, tmp_path):
     """Rates before bursts in much code that was new are not used, if most bursts are such."""
     _, db = record(["--allowance", "200ms", "--overhead", "20"], [built / "phases", 80])

@@ -13,9 +13,6 @@
 #include <sys/uio.h>
 #include "collect/launch/process-time.h"
 
-/* CPU time of the dynamic loader before the agent's constructor ran. */
-#define BEFORE_AGENT_NS UINT64_C(5000000)
-
 /* 1: the agent is in the process; 0: another program is; -1: unknown, or the process has ended. */
 static int agent_there(const struct wire_proc *proc, pid_t pid)
 {
@@ -45,7 +42,7 @@ static uint64_t at_most(const struct agent_time *t, const struct wire_proc *proc
 
 void agent_time_begin(struct agent_time *t, const struct wire_proc *proc, pid_t pid)
 {
-    *t = (struct agent_time){.ns = BEFORE_AGENT_NS, .at_ns = proc->start_ns, .there = -1};
+    *t = (struct agent_time){.ns = AGENT_TIME_LOADER_NS, .at_ns = proc->start_ns, .there = -1};
     agent_time_look(t, proc, pid);
 }
 

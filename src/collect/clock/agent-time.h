@@ -7,6 +7,9 @@
 #include <sys/types.h>
 #include "wire/wire.h"
 
+/* CPU time of the dynamic loader before the agent's constructor ran, at most. */
+#define AGENT_TIME_LOADER_NS UINT64_C(5000000)
+
 struct agent_time {
     uint64_t ns; /* so far; an upper bound, so that nobody is warned of unprofiled time without reason */
     uint64_t at_ns, activity; /* at the last look */

@@ -24,6 +24,8 @@ struct slot {
     uint64_t lost;
     struct triggers *triggers; /* NULL: none */
     uint64_t cpu_ns;           /* of the process, when last read */
+    uint64_t before_ns;        /* of that, in programs before this one, which exec has replaced */
+    int replaced;              /* by another program, which has its own slot */
     struct agent_time agent;
     struct blocked blocked;
     struct unknown_threads unknown;
@@ -81,6 +83,12 @@ static inline void drain_set_trouble(struct drain *d, const struct error *err)
 uint64_t drain_slot(struct drain *d, struct slot *slot);
 /* If the process in slot i has ended, takes what it has left there, and releases the slot. */
 void drain_release_ended(struct drain *d, uint32_t i);
+
+/* CPU time in this program. */
+static inline uint64_t slot_cpu_ns(const struct slot *slot)
+{
+    return slot->cpu_ns > slot->before_ns ? slot->cpu_ns - slot->before_ns : 0;
+}
 
 static inline int storing(const struct drain *d)
 {

@@ -12,6 +12,7 @@
 #include <unistd.h>
 #include "base/read-text.h"
 #include "collect/drain/drain-internal.h"
+#include "collect/launch/process-time.h"
 #include "profile/names.h"
 
 void drain_store_modules(struct drain *d, struct slot *slot)
@@ -145,6 +146,35 @@ static const struct reduce_process *copied_process(const struct drain *d, const 
     return NULL;
 }
 
+/*
+ * CPU time of a process goes on when it executes another program, which gets a slot of its own. Returns what
+ * it had used before this one: its CPU time now, less what it can have used since this program began. The
+ * slot of the program before gets no more than that.
+ */
+static uint64_t cpu_before(struct drain *d, const struct slot *slot)
+{
+    uint64_t now_ns = monotonic_ns(), cpu_ns, before_ns = 0;
+    uint64_t threads = __atomic_load_n(&slot->proc->count.threads, __ATOMIC_RELAXED);
+    struct slot *last = NULL;
+    int known = process_cpu_ns((pid_t)slot->pid, &cpu_ns) == 0;
+    uint64_t most = now_ns > slot->start_ns ? (now_ns - slot->start_ns) * (threads > 0 ? threads : 1) : 0;
+    if (known && cpu_ns > most + AGENT_TIME_LOADER_NS)
+        before_ns = cpu_ns - most - AGENT_TIME_LOADER_NS;
+    for (uint32_t i = 0; i < d->session->layout.nslots; i++) {
+        struct slot *other = &d->slots[i];
+        if (other != slot && other->proc != NULL && other->pid == slot->pid &&
+            other->start_ns < slot->start_ns && (last == NULL || other->start_ns > last->start_ns))
+            last = other;
+    }
+    if (last == NULL)
+        return before_ns;
+    last->replaced = 1;
+    if (!known || (cpu_ns >= last->cpu_ns && last->cpu_ns > before_ns))
+        before_ns = last->cpu_ns;
+    last->cpu_ns = before_ns > last->cpu_ns ? before_ns : last->cpu_ns;
+    return before_ns;
+}
+
 /* Not done for a process that has ended and recorded nothing: it takes most of the time that a short process
  * costs. */
 static void begin_reducing(struct drain *d, struct slot *slot)
@@ -189,6 +219,7 @@ void drain_adopt(struct drain *d, uint32_t i)
     *slot = (struct slot){.proc = proc, .pid = pid, .start_ns = proc->start_ns, .expected_seq = 1};
     slot->pidfd = (int)syscall(SYS_pidfd_open, (pid_t)pid, 0);
     agent_time_begin(&slot->agent, proc, (pid_t)pid);
+    slot->before_ns = cpu_before(d, slot);
     d->news = 1;
     if (!drain_has_ended(slot) || has_recorded(d, slot))
         begin_reducing(d, slot);
@@ -198,6 +229,11 @@ void drain_adopt(struct drain *d, uint32_t i)
         uint64_t start_ns = slot->start_ns > d->start_ns ? slot->start_ns - d->start_ns : 0;
         if (profile_add_process(d->profile, pid, proc->ppid, exe, start_ns, &slot->process.id, &err) < 0)
             drain_set_trouble(d, &err);
+    }
+    if (d->reducer != NULL &&
+        reduce_process_began(d->reducer, &slot->process, pid, slot->start_ns, slot->before_ns) < 0) {
+        error_set(&err, -ENOMEM, "out of memory for the windows of a process");
+        drain_set_trouble(d, &err);
     }
 }
 
@@ -226,7 +262,7 @@ void drain_drop(struct drain *d, struct slot *slot, int gone)
     drain_add_counting(d, &slot->proc->count, &d->ended_counting);
     d->counted += slot->proc->count.count_refs + slot->proc->count.count_string_refs;
     d->all_counted += slot->proc->count.all_refs;
-    d->ended_cpu_ns += slot->cpu_ns;
+    d->ended_cpu_ns += slot_cpu_ns(slot);
     d->agent_ns += gone ? slot->agent.ns : 0;
     d->ended_bursts += slot->proc->count.bursts;
     if (slot->proc->count.memory_bytes > d->memory_bytes)

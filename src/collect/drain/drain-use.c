@@ -44,9 +44,11 @@ struct budget_use drain_use(struct drain *d)
         if (slot->proc == NULL)
             continue;
         uint64_t ns;
-        process_cpu_ns((pid_t)slot->pid, &ns); /* 0 if it has ended */
-        slot->cpu_ns = ns > slot->cpu_ns ? ns : slot->cpu_ns;
-        use.target_ns += slot->cpu_ns;
+        if (!slot->replaced) {
+            process_cpu_ns((pid_t)slot->pid, &ns); /* 0 if it has ended */
+            slot->cpu_ns = ns > slot->cpu_ns ? ns : slot->cpu_ns;
+        }
+        use.target_ns += slot_cpu_ns(slot);
         use.bursts += slot->proc->count.bursts;
         use.watch_ns += slot->proc->count.watch_cpu_ns;
         use.start_ns += slot->proc->count.start_cpu_ns;

@@ -220,6 +220,12 @@ static int make_stack(const struct reducer *r, struct reduce_process *process, s
     return -ENOMEM;
 }
 
+int reduce_process_began(struct reducer *r, const struct reduce_process *process, uint32_t pid,
+                         uint64_t start_ns, uint64_t cpu_ns)
+{
+    return r->windows != NULL ? windows_process(r->windows, process->id, pid, start_ns, cpu_ns) : 0;
+}
+
 int reduce_process_objects(struct reducer *r, struct reduce_process *process, struct wire_proc *proc,
                            uint32_t pid, const struct reduce_process *copied, struct error *err)
 {

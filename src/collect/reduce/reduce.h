@@ -140,6 +140,10 @@ const struct code *reduce_code(const struct reducer *r);
 void reduce_describe(const struct reducer *r, struct symbols_code *code);
 /* The data objects of all processes; NULL: they were not looked for. */
 struct object_table *reduce_objects(const struct reducer *r);
+/* With its id, before its first buffer: since start_ns it has run its program, and before that had used
+ * cpu_ns in others, which exec has replaced. 0, or -ENOMEM. */
+int reduce_process_began(struct reducer *r, const struct reduce_process *process, uint32_t pid,
+                         uint64_t start_ns, uint64_t cpu_ns);
 /* From now on data objects of the process are looked for, if its sites are counted. copied: the process of
  * which fork has made it; NULL: none that is known. 0, or -ENOMEM with err. */
 int reduce_process_objects(struct reducer *r, struct reduce_process *process, struct wire_proc *proc,

@@ -41,6 +41,7 @@ struct thread {
     uint32_t tid;
     uint32_t open;          /* its unfinished window, + 1; 0: none */
     uint64_t cpu_ns, at_ns; /* its CPU time at its last event, and the moment of that */
+    int inherited;          /* these are from before its program began */
 };
 
 struct windows {
@@ -309,6 +310,20 @@ static uint64_t since(const struct windows *w, uint64_t ns)
     return ns > w->start_ns ? ns - w->start_ns : 0;
 }
 
+int windows_process(struct windows *w, uint64_t process, uint32_t tid, uint64_t start_ns, uint64_t cpu_ns)
+{
+    int status;
+    if (cpu_ns < COLLECT_WINDOW_NS / 8) /* not worth one of a limited number of threads */
+        return 0;
+    struct thread *t = thread_of(w, process, tid, &status);
+    if (t == NULL)
+        return status;
+    t->cpu_ns = cpu_ns;
+    t->at_ns = since(w, start_ns);
+    t->inherited = 1;
+    return 0;
+}
+
 int windows_buffer(struct windows *w, uint64_t process, struct windows_code *code,
                    const struct wire_desc *desc, uint64_t references, const struct hist *stack, uint32_t bins,
                    uint64_t cold, const struct decoder *decoder, const struct decode_sites *executed)
@@ -326,6 +341,7 @@ int windows_buffer(struct windows *w, uint64_t process, struct windows_code *cod
     x->row.references += references;
     x->row.cold += cold;
     t->cpu_ns = desc->cpu_end_ns;
+    t->inherited = 0;
     for (uint32_t bin = 0; bin < bins; bin++)
         x->stack[w->coarse[bin]] += stack->count[bin];
     add_blocks(x->code, code, decoder, executed, 0);
@@ -336,6 +352,9 @@ int windows_buffer(struct windows *w, uint64_t process, struct windows_code *cod
 /* A sampled window that contains this moment, given in order or a little later than others. */
 static struct window *window_at(struct windows *w, struct thread *t, uint64_t at_ns, uint64_t cpu_ns)
 {
+    if (t->inherited && cpu_ns < t->cpu_ns) /* it is not known exactly */
+        t->cpu_ns = cpu_ns;
+    t->inherited = 0;
     if (at_ns < t->at_ns && cpu_ns < t->cpu_ns)
         for (size_t i = w->n; i-- > 0;)
             if (&w->threads[w->list[i].thread] == t && !w->list[i].row.exact &&

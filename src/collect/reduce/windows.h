@@ -32,6 +32,12 @@ struct windows *windows_new(unsigned line_bytes, uint64_t start_ns, struct error
 void windows_free(struct windows *w); /* NULL is allowed */
 
 /*
+ * The process began to run its program at start_ns (CLOCK_MONOTONIC); before that its main thread, tid, had
+ * used cpu_ns in other programs, which exec has replaced. Before its first buffer, burst or tick. 0, or
+ * -ENOMEM.
+ */
+int windows_process(struct windows *w, uint64_t process, uint32_t tid, uint64_t start_ns, uint64_t cpu_ns);
+/*
  * Full mode: a buffer was reduced. stack: its stack distances, those of bins below `bins` only; cold: its
  * first touches; executed: counts of the blocks executed in it (decoder). 0, or -ENOMEM.
  */
