@@ -131,7 +131,8 @@ export function timeSection(data) {
     const colorOf = phaseColors(phases.phases);
     const box = el("div", { class: "chart time", id: "heatmap", tabindex: "0", role: "img", "aria-label": "Miss ratio by time and cache size. The arrow keys read the values, plus and minus zoom, Enter chooses the phase; the phases are in the table below, too." });
     const status = el("div", { class: "status", "aria-live": "polite", id: "heatmap-status" });
-    const all = phases.phases.reduce((sum, p) => sum + p.refs, 0);
+    const all = phases.phases.reduce((sum, p) => sum + p.refs, 0), allTime = phases.phases.reduce((sum, p) => sum + p.cpu_ns, 0);
+    const timed = phases.phases.every(p => p.cpu_ns !== null); // in full mode it is not known
     let chosen = null, drawn;
     const fade = () => veil(box, drawn.instance, grid.columns, chosen);
     const choose = phase => {
@@ -171,12 +172,13 @@ export function timeSection(data) {
     const shown = [1 << 15, 1 << 18, 1 << 20, 1 << 23].map(bytes => phases.sizes.indexOf(bytes)).filter(k => k >= 0);
     const body = el("tbody", {}, ...[...phases.phases].sort((a, b) => b.refs - a.refs).slice(0, 20).map(p => el("tr", {},
         el("td", {}, el("button", { type: "button", "data-phase": p.phase, "aria-pressed": "false", style: `border-left: 0.8rem solid ${colorOf.get(p.phase)?.[0] ?? "#bbbbbb"}`, onclick: () => choose(p.phase) }, p.phase ? `phase ${p.phase}` : "not known")),
-        el("td", { class: "number" }, all > 0 ? percent(p.refs / all, 2) : ""), el("td", { class: "number" }, String(p.windows)),
+        el("td", { class: "number" }, all > 0 ? percent(p.refs / all, 2) : ""), timed ? el("td", { class: "number", "data-time": p.phase }, percent(p.cpu_ns / allTime, 2)) : null,
+        el("td", { class: "number" }, String(p.windows)),
         ...shown.map(k => el("td", { class: "number", "data-phase": p.phase, "data-size": phases.sizes[k] }, percent(p.miss_ratio[k]))))));
     const element = el("section", { id: "time", "aria-label": "Over time" }, el("h2", {}, "Over time: miss ratio and phases"),
         el("figure", {}, box, el("figcaption", {}, legend("miss ratio", ...[0, 1, 2, 3, 4].map(i => percent(highest(grid) * (i / 4) ** 2, 1))), "Above: the phases.", el("span", { class: "onscreen" }, " A click on a phase, here or in the table, shows its curve above and its hotspots below. Drag the ends of the bar at the bottom to zoom."))), status,
-        el("div", { class: "scroll" }, el("table", { id: "phases" }, el("caption", {}, "Phases: share of the references, number of windows of time, and miss ratio by cache size."), el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "phase"),
-            ...["references", "windows", ...shown.map(k => sizeAbout(phases.sizes[k]))].map(t => el("th", { scope: "col", class: "number" }, t)))), body)));
+        el("div", { class: "scroll" }, el("table", { id: "phases" }, el("caption", {}, `Phases: share of the references${timed ? " and of the CPU time" : ""}, number of windows of time, and miss ratio by cache size.`), el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "phase"),
+            ...["references", ...timed ? ["CPU time"] : [], "windows", ...shown.map(k => sizeAbout(phases.sizes[k]))].map(t => el("th", { scope: "col", class: "number" }, t)))), body)));
     return {
         element, draw: () => {
             drawn = chart(box, () => options(data), "canvas");

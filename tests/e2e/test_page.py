@@ -243,6 +243,7 @@ def test_over_time(phased, chromium):
     for row in phases:
         selector = f"#phases td[data-phase='{row['phase'] or 0}'][data-size='{row['size_bytes']}']"
         assert texts(chromium, selector) == [f"{100 * float(row['miss_ratio']):.3f}%"]
+    assert texts(chromium, "#phases td[data-time]") == []  # full mode
     # The phase with most references has the first colour, whatever its number; numbers are in the ribbon below RIBBON.
     assert len(colors_of(chromium, 19)) > len(colors_of(chromium, RIBBON))
     assert chromium.evaluate("[...document.querySelectorAll('#phases button')].map(b => b.style.borderLeftColor)")[0] == "rgb(0, 114, 178)"
@@ -327,6 +328,14 @@ def phase_numbers(profile):
     """Phases, the one with most references first."""
     rows = csv_of("phases", profile, "--sizes", "1M")
     return [row["phase"] for row in sorted(rows, key=lambda row: -float(row["refs"])) if row["phase"]]
+
+
+def test_cpu_time_of_phases(phased_bursts, chromium):
+    chromium.open(page(phased_bursts, "--sizes", "1M"))
+    times = {row["phase"] or "0": int(row["cpu_ns"]) for row in csv_of("phases", phased_bursts, "--sizes", "1M")}
+    for phase, cpu_ns in times.items():
+        assert texts(chromium, f"#phases td[data-time='{phase}']") == [f"{100 * cpu_ns / sum(times.values()):.2f}%"]
+    assert "CPU time" in texts(chromium, "#phases th") and chromium.complaints() == []
 
 
 def test_hotspots_of_a_phase(phased_bursts, full):
