@@ -275,6 +275,17 @@ static int select_windows(struct work *w, struct error *err)
     return n > 0 ? 0 : analysis_selection_refuse(w->p, t->profile, t->selection, err);
 }
 
+/* Threads of which no event was seen have no windows, and others none after their last event. */
+static double find_covered(struct profile *p, const struct analysis_timeline *t)
+{
+    double all, sum = 0;
+    if (t->selection || profile_get_number(p, "user_cpu_seconds", &all, NULL) != 0 || !(all > 0))
+        return NAN;
+    for (size_t i = 0; i < t->n; i++)
+        sum += (double)t->windows[i].spent_ns * 1e-9;
+    return fmin(sum / all, 1);
+}
+
 /* Of increasing sizes. */
 static int compute(struct profile *p, const struct curve_point *points, size_t n,
                    struct analysis_timeline *timeline, struct error *err)
@@ -308,6 +319,8 @@ static int compute(struct profile *p, const struct curve_point *points, size_t n
         code = sum_phases(&w, phases, err);
     if (code == 0)
         code = make_rows_monotone(timeline->of_phase, timeline->nphases, n, err);
+    if (code == 0)
+        timeline->covered = find_covered(p, timeline);
     work_clear(&w);
     if (code != 0)
         analysis_timeline_clear(timeline);

@@ -119,7 +119,7 @@ static void put_legend(FILE *out, const struct analysis_grid *grid, const char *
     if (has_unknown(grid))
         fprintf(out, "%*s?: not enough samples\n", (int)MARGIN, "");
     if (has_idle(grid))
-        fprintf(out, "%*s%c: hardly any CPU time was used\n", (int)MARGIN, "", IDLE);
+        fprintf(out, "%*s%c: idle, or not seen\n", (int)MARGIN, "", IDLE);
     fprintf(out, "%*s", (int)MARGIN, "");
     if (style->color) {
         fputs(style->width < LEGEND_COLUMNS ? "0.05% " : "0.05% or less ", out);

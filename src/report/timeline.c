@@ -6,6 +6,8 @@
 
 #include "base/sizes.h"
 
+/* With a smaller share of the CPU time in windows, that is said. */
+#define COVERED_LEAST 0.5
 #define SHOWN_PHASES 20u /* in text, those with most references */
 
 static void put_ns(FILE *out, double ns, const char *unknown)
@@ -49,6 +51,7 @@ static void put_ratios(FILE *out, const double *ratios, size_t n)
 static void put_json_head(FILE *out, const struct analysis_timeline *t)
 {
     report_json_member_string(out, "{\n  ", "profile", t->profile);
+    report_json_member_number(out, ",\n  ", "cpu_time_share", t->covered);
     fprintf(out, ",\n  \"line_bytes\": %u,\n  \"bursts\": %zu,\n  \"exact_windows\": %zu,\n  \"sizes\": [",
             t->line_bytes, t->bursts, t->exact);
     for (size_t k = 0; k < t->nsizes; k++)
@@ -240,6 +243,17 @@ static void put_unknown(FILE *out, const struct analysis_timeline *t)
     fprintf(out, " had no burst: %s miss ratios are not known.\n", unknown > 1 ? "their" : "its");
 }
 
+/* What is in no window. */
+static void put_missing(FILE *out, const struct analysis_timeline *t)
+{
+    if (t->covered < COVERED_LEAST)
+        fprintf(
+            out,
+            "\nNote: windows contain %.0f%% of the CPU time: the other threads were too short to be seen.\n"
+            "A larger --allowance of record, or --mode full, sees more.\n",
+            100 * t->covered);
+}
+
 static void put_origin(FILE *out, const struct analysis_timeline *t)
 {
     fprintf(out, "%zu window%s of %u-byte lines, ", t->n, t->n == 1 ? "" : "s", t->line_bytes);
@@ -265,6 +279,7 @@ void report_timeline(FILE *out, const struct analysis_timeline *t, const struct 
         putc('\n', out);
         put_phase_table(out, t, style);
         put_unknown(out, t);
+        put_missing(out, t);
     }
 }
 
@@ -296,6 +311,7 @@ void report_phases(FILE *out, const struct analysis_timeline *t, enum report_for
         put_origin(out, t);
         put_phase_table(out, t, style);
         put_unknown(out, t);
+        put_missing(out, t);
         put_variations(out, t);
     }
 }

@@ -389,9 +389,9 @@ def test_elapsed_time(cachegram, built, record):
         (end,), = con.execute("select max(end_ns) from time_window")
     environment = {**os.environ, "COLUMNS": "109", "LC_ALL": "C.UTF-8"}
     by_work, by_time = (call(cachegram, "timeline", db, "--sizes", "4K,256K", *more, env=environment).stdout for more in ([], ["--axis", "time"]))
-    assert "-" not in picture(by_work)["phase"] and "hardly any" not in by_work
+    assert "-" not in picture(by_work)["phase"] and "idle" not in by_work
     rows = picture(by_time)
-    assert len(rows["phase"]) == 100 and "-: hardly any CPU time was used" in by_time and f" {end / 1e9:.2f} s, about " in by_time
+    assert len(rows["phase"]) == 100 and "-: idle, or not seen" in by_time and f" {end / 1e9:.2f} s, about " in by_time
     pause = max(re.findall("-+", rows["phase"]), key=len)
     assert abs(len(pause) - 100 * 10e9 / end) < 3
     at = rows["phase"].index(pause)
@@ -538,6 +538,25 @@ def test_verify_over_time(cachegram, built, full, record):
     assert 0 < twice["cdf_error"] < 0.05 and twice["parts"] > 60  # the same phases, but for the start
     text = call(cachegram, "verify", other, full).stdout
     assert f"{100 * twice['cdf_error']:.4f}" in text and "CDF" in text
+
+
+def test_time_in_no_window(cachegram, built, record):
+    """Threads that end before anything of them is seen have no windows, and that is said. Here most windows are taken away."""
+    result, db = record(["--gap-us", "8000", "--seed", "5"], [built / "phases", 60])
+    assert result.status == 0, result.err
+    def share():
+        found = json.loads(call(cachegram, "phases", db, "--format", "json").stdout)["cpu_time_share"]
+        with sqlite3.connect(f"file:{db}?mode=ro", uri=True) as con:
+            seconds, = con.execute("select sum(cpu_ns) / 1e9 from time_window").fetchone()
+        assert found == pytest.approx(min(1, seconds / float(run_keys(db)["user_cpu_seconds"])), rel=1e-3)
+        return found
+    def said():
+        return [re.findall(r"\nNote: windows contain (\d+)% of the CPU time", call(cachegram, command, db).stdout) for command in ("phases", "timeline")]
+    assert share() > 0.5 and said() == [[], []]
+    with sqlite3.connect(db) as con:
+        con.execute("delete from time_window where id > (select count(*) / 4 from time_window)")
+    assert share() < 0.5 and said() == [[f"{100 * share():.0f}"]] * 2
+    assert json.loads(call(cachegram, "phases", db, "--comm", "phases", "--format", "json").stdout)["cpu_time_share"] is None
 
 
 def test_without_windows(cachegram, built, record):
