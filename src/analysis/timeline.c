@@ -319,8 +319,12 @@ static int compute(struct profile *p, const struct curve_point *points, size_t n
         code = sum_phases(&w, phases, err);
     if (code == 0)
         code = make_rows_monotone(timeline->of_phase, timeline->nphases, n, err);
-    if (code == 0)
+    if (code == 0) {
+        char complete[8] = "";
         timeline->covered = find_covered(p, timeline);
+        timeline->incomplete =
+            profile_get(p, "complete", complete, sizeof complete, NULL) != 0 || strcmp(complete, "yes") != 0;
+    }
     work_clear(&w);
     if (code != 0)
         analysis_timeline_clear(timeline);

@@ -54,6 +54,7 @@ struct analysis_timeline {
     size_t nphases;
     double *of_phase;     /* [phase * nsizes + size], by position in phases[] */
     size_t bursts, exact; /* of them: bursts, exact windows */
+    int incomplete;       /* the recording is still running, or was killed */
     double covered; /* share of the run's CPU time that windows contain; NaN: not known, or a selection */
 };
 

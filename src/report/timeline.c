@@ -51,6 +51,7 @@ static void put_ratios(FILE *out, const double *ratios, size_t n)
 static void put_json_head(FILE *out, const struct analysis_timeline *t)
 {
     report_json_member_string(out, "{\n  ", "profile", t->profile);
+    fprintf(out, ",\n  \"complete\": %s", t->incomplete ? "false" : "true");
     report_json_member_number(out, ",\n  ", "cpu_time_share", t->covered);
     fprintf(out, ",\n  \"line_bytes\": %u,\n  \"bursts\": %zu,\n  \"exact_windows\": %zu,\n  \"sizes\": [",
             t->line_bytes, t->bursts, t->exact);
@@ -246,6 +247,8 @@ static void put_unknown(FILE *out, const struct analysis_timeline *t)
 /* What is in no window. */
 static void put_missing(FILE *out, const struct analysis_timeline *t)
 {
+    if (t->incomplete)
+        fputs("\nNote: the recording is not complete: it is still running, or was killed.\n", out);
     if (t->covered < COVERED_LEAST)
         fprintf(
             out,

@@ -559,6 +559,19 @@ def test_time_in_no_window(cachegram, built, record):
     assert json.loads(call(cachegram, "phases", db, "--comm", "phases", "--format", "json").stdout)["cpu_time_share"] is None
 
 
+def test_incomplete_recording(cachegram, full, tmp_path):
+    """Whoever looks at a killed recording, or one that is still running, is told so."""
+    db = shutil.copy(full, tmp_path / "p.db")
+    said = "Note: the recording is not complete: it is still running, or was killed.\n"
+    for command in ("timeline", "phases"):
+        assert said not in call(cachegram, command, db).stdout
+    with sqlite3.connect(db) as con:
+        assert con.execute("update run set value = 'no' where key = 'complete'").rowcount == 1
+    for command in ("timeline", "phases"):
+        assert said in call(cachegram, command, db).stdout
+        assert json.loads(call(cachegram, command, db, "--format", "json").stdout)["complete"] is False
+
+
 def test_without_windows(cachegram, built, record):
     result, db = record([*FULL, "--lines", "1/4"], [built / "phases", 1])
     assert result.status == 0, result.err
