@@ -240,6 +240,7 @@ static void put_text(FILE *out, const struct reading *r, const struct report_sty
     if (r->grid.columns > 0) {
         fputs("\nMiss ratio by cache size and time, with phases (see cachegram timeline)\n", out);
         report_heatmap(out, &r->timeline, &r->grid, style);
+        report_slow_phase(out, &r->timeline);
     }
     if (r->hotspots.n > 0) {
         fprintf(out, "\nIn a cache as large as this machine's L%zu", r->level);

@@ -8,6 +8,9 @@
 
 /* With a smaller share of the CPU time in windows, that is said. */
 #define COVERED_LEAST 0.5
+/* A phase with that share of the CPU time, and that many times less of the references, is told. */
+#define SLOW_SHARE 0.1
+#define SLOW_FACTOR 4
 #define SHOWN_PHASES 20u /* in text, those with most references */
 
 static void put_ns(FILE *out, double ns, const char *unknown)
@@ -265,6 +268,28 @@ static void put_origin(FILE *out, const struct analysis_timeline *t)
     else
         fprintf(out, "%zu of them exact, the others from %zu burst%s\n\n", t->exact, t->bursts,
                 t->bursts == 1 ? "" : "s");
+}
+
+void report_slow_phase(FILE *out, const struct analysis_timeline *t)
+{
+    const struct analysis_phase *slow = NULL;
+    double refs = 0, cpu_ns = 0;
+    for (size_t i = 0; i < t->nphases; i++) {
+        refs += t->phases[i].refs;
+        cpu_ns += t->phases[i].cpu_ns;
+    }
+    for (size_t i = 0; i < t->nphases && refs > 0 && cpu_ns > 0; i++) {
+        const struct analysis_phase *p = &t->phases[i];
+        double share = p->cpu_ns / cpu_ns;
+        if (p->phase != 0 && share >= SLOW_SHARE && share >= SLOW_FACTOR * p->refs / refs &&
+            (!slow || p->cpu_ns > slow->cpu_ns))
+            slow = p;
+    }
+    if (slow)
+        fprintf(out,
+                "Phase %" PRIu32
+                ", with %.1f%% of the references, has %.0f%% of the CPU time: see timeline --axis time\n",
+                slow->phase, 100 * slow->refs / refs, 100 * slow->cpu_ns / cpu_ns);
 }
 
 void report_timeline(FILE *out, const struct analysis_timeline *t, const struct analysis_grid *grid,

@@ -18,6 +18,9 @@ void report_phases(FILE *out, const struct analysis_timeline *timeline, enum rep
  */
 void report_heatmap(FILE *out, const struct analysis_timeline *timeline, const struct analysis_grid *grid,
                     const struct report_style *style);
+/* For below a heat map whose columns have equal work: of the phases that are much narrower there than their
+ * time is long, the one with most of it, if any. */
+void report_slow_phase(FILE *out, const struct analysis_timeline *timeline);
 /* Columns that a heat map has in that style. */
 size_t report_heatmap_columns(const struct report_style *style);
 

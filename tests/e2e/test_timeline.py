@@ -187,7 +187,7 @@ def test_corun_of_a_slow_phase(cachegram, built, record):
     _, db = record(["--gap-us", "8000", "--seed", "5"], [built / "phases", 100])
     before, text = corun_phases(cachegram, db)
     assert before > 2
-    numbers = {row["phase"]: int(row["bursts"]) for row in table(cachegram, "phases", db, "--sizes", "1M") if row["phase"]}
+    numbers = {row["phase"]: int(row["cpu_ns"]) for row in table(cachegram, "phases", db, "--sizes", "1M") if row["phase"]}
     slow = max(numbers, key=numbers.get)
     with sqlite3.connect(db) as con:
         con.execute("update burst set refs_per_ns = refs_per_ns / 10000, near_per_ns = near_per_ns / 10000 where exists"
@@ -195,6 +195,9 @@ def test_corun_of_a_slow_phase(cachegram, built, record):
                     "  and burst.start_ns >= w.start_ns and burst.start_ns < w.end_ns)", (slow,))
     rows = {row["phase"]: row for row in table(cachegram, "phases", db, "--sizes", "1M")}
     assert int(rows[slow]["refs"]) < 0.015 * sum(int(row["refs"]) for row in rows.values())
+    report = call(cachegram, "report", db).stdout
+    said = re.search(r"\nPhase (\d+), with ([\d.]+)% of the references, has (\d+)% of the CPU time: see timeline --axis time\n", report)
+    assert said and said[1] == slow and float(said[2]) < 1.5 and int(said[3]) > 10
     after, _ = corun_phases(cachegram, db)
     assert after == before
     if before < phases_of(cachegram, db):
