@@ -263,11 +263,13 @@ static void put_missing(FILE *out, const struct analysis_timeline *t)
 static void put_origin(FILE *out, const struct analysis_timeline *t)
 {
     fprintf(out, "%zu window%s of %u-byte lines, ", t->n, t->n == 1 ? "" : "s", t->line_bytes);
-    if (t->exact == t->n)
+    if (t->exact == t->n) {
         fputs("all exact\n\n", out);
-    else
-        fprintf(out, "%zu of them exact, the others from %zu burst%s\n\n", t->exact, t->bursts,
-                t->bursts == 1 ? "" : "s");
+        return;
+    }
+    if (t->exact > 0)
+        fprintf(out, "%zu of them exact, the others ", t->exact);
+    fprintf(out, "from %zu burst%s\n\n", t->bursts, t->bursts == 1 ? "" : "s");
 }
 
 void report_slow_phase(FILE *out, const struct analysis_timeline *t)

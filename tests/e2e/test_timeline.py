@@ -308,6 +308,7 @@ def test_sampled(cachegram, built, record):
     assert result.status == 0, result.err
     windows = windows_of(table(cachegram, "timeline", db, "--sizes", "4K,64K,256K"))
     assert all(w["exact"] == "0" for w in windows)
+    assert re.match(rf"Miss ratio by phase and cache size: {len(windows)} windows of 64-byte lines, from \d+ bursts\n", call(cachegram, "phases", db).stdout)
     phases = letters(runs([w["phase"] for w in windows], 2))
     numbers = collections.Counter(w["phase"] for w in windows)
     assert sum(numbers[p] for p in set(phases.values())) > 0.9 * len(windows)
