@@ -88,15 +88,15 @@ if [ -d tests/e2e ]; then
     trap 'rm -rf "$PYTEST_DEBUG_TEMPROOT"' EXIT
     # 5: no test was collected, which is for the sum to judge. Others than 0 and 1 mean that pytest
     # itself broke, perhaps before writing its file: a missing file counts as a failure.
-    # As many tests at a time as there are processors (one more takes as long); then, one by one, those that must be
-    # alone.
+    # As many tests at a time as there are processors (one more takes as long), each file's one after the other, since
+    # most share a recording; then, one by one, those that must be alone.
     e2e() {
         local name=$1
         shift
         /usr/bin/python3 -m pytest -q -rs -p no:cacheprovider --durations=10 --junitxml="$results/$name.xml" "$@" tests/e2e
         [ $? -ne 1 ] || scripts/repeat-failed.py "$results/$name.xml"
     }
-    e2e e2e -n "$(nproc)" -m "not alone"
+    e2e e2e -n "$(nproc)" --dist loadfile -m "not alone"
     e2e e2e-alone -m alone
     xml+=("$results/e2e.xml" "$results/e2e-alone.xml")
 fi
