@@ -124,7 +124,7 @@ def test_all_are_counted_after_that(cachegram, built, record, name, argv):
 
 def test_three_parts(cachegram, built, record):
     """A run that goes on after counting has bursts of both kinds, and the curve is that of full mode."""
-    argv = [built / "sweep", LINES, 100000]
+    argv = [built / "sweep", LINES, 50000]
     result, db = record(["--allowance", "150ms", "--overhead", "20"], argv)
     keys = run_keys(db)
     with sqlite3.connect(db) as con:

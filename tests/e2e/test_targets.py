@@ -200,7 +200,7 @@ def test_on_a_busy_machine(built, cachegram, tmp_path, argv):
 
 def test_exec_while_calls_are_diverted(built, record):
     """A diverted call whose SIGSYS is ignored, or discarded, would not be made; and the exec must not hang."""
-    for _ in range(20):
+    for _ in range(12):  # without the waiting, nearly half of the runs fail
         result, _ = record(MODES["burst"], [built / "exec_meanwhile"])
         assert (result.status, result.out) == (3, b"0 failed\n")
 

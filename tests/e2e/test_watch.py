@@ -129,7 +129,7 @@ def test_all_memory_is_read(built, record, mode):
         if i % len(READS) == 0 and faults:  # else a second and third time: nothing was watched
             break
         if mode == "full":
-            rounds = (rounds + 4) // 5
+            rounds = (rounds + 9) // 10
         result, db = record(READ_MODES[mode], [built / "read_all", how, rounds, *filter(None, [beside])])
         err = b"".join(line for line in result.err.splitlines(True) if not line.startswith(b"cachegram: "))
         assert (result.status, result.out, err) == (3, b"done\n", b""), (how, result.err, result.summary)
