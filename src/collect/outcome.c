@@ -133,6 +133,12 @@ static int store_results(struct run *r, int exit_status, struct error *err)
     return status;
 }
 
+/* Whether no process had the agent. */
+static int none_attached(const struct run *r)
+{
+    return __atomic_load_n(&r->session.map->attached, __ATOMIC_RELAXED) == 0;
+}
+
 /* Warns of programs that the agent could not be loaded into, among the command's children or executed by the
  * command. */
 static void warn_unprofiled_time(struct run *r, int named, struct error *err)
@@ -145,7 +151,7 @@ static void warn_unprofiled_time(struct run *r, int named, struct error *err)
         return;
     if (profile_set_number(r->profile, "unprofiled_cpu_seconds", rest, err) < 0)
         return;
-    if (r->obstacle == NULL)
+    if (r->obstacle == NULL && !(named && none_attached(r))) /* then all of it, and it is said */
         run_warn(r->result, "%.2f s of the %.2f s of CPU time were not profiled%s", rest, all,
                  named ? "" : ": programs that are " UNPROFILED_KINDS);
 }
@@ -249,8 +255,6 @@ static void warn_refused(struct run *r)
 {
     const struct wire_session *map = r->session.map;
     uint32_t refused = __atomic_load_n(&map->refused_slots, __ATOMIC_RELAXED);
-    if (__atomic_load_n(&map->attached, __ATOMIC_RELAXED) == 0)
-        run_warn(r->result, "the agent was never loaded into the program");
     if (__atomic_load_n(&map->refused_pids, __ATOMIC_RELAXED) != 0)
         run_warn(r->result, "what ran in another PID namespace (a sandbox or container) was not recorded: "
                             "record inside it");
@@ -288,6 +292,8 @@ void run_finish(struct run *r, int exit_status)
         drain_agentless(r->drain, list, sizeof(list));
     if (r->obstacle == NULL && list[0] != '\0')
         run_warn(result, "not profiled: %s", list);
+    else if (r->obstacle == NULL && none_attached(r))
+        run_warn(result, "the agent was never loaded into the program");
     if (list[0] != '\0')
         profile_set(r->profile, "unprofiled", list, &err);
     warn_unprofiled_time(r, list[0] != '\0', &err);

@@ -3,6 +3,7 @@
 import os
 import re
 import sqlite3
+import subprocess
 
 import pytest
 
@@ -49,6 +50,32 @@ def test_unprofiled_command_is_reported_once(record, cachegram, spin):
     assert b"is statically linked" in result.summary and b"CPU time were" not in result.summary
     assert b"too short" not in run([cachegram, "mrc", db]).err
     assert b"  recorded    no references; 0 processes\n" in run([cachegram, "report", db]).out
+
+
+LAUNCHER = """
+#include <sys/wait.h>
+#include <unistd.h>
+int main(int argc, char **argv)
+{
+    int status = 1;
+    if (fork() == 0)
+        return argc > 1 ? execv(argv[1], argv + 1) : 0;
+    wait(&status);
+    return WEXITSTATUS(status);
+}
+"""
+
+
+@pytest.mark.parametrize("follow", [True, False])
+def test_children_of_a_static_command(record, spin, tmp_path, follow):
+    """It passes on the environment, as it would if a profiled program had executed it."""
+    (tmp_path / "launcher.c").write_text(LAUNCHER)
+    subprocess.run(["gcc", "-static", "-o", tmp_path / "launcher", tmp_path / "launcher.c"], check=True)
+    argv = spin["micro"].replace(SPIN[-1], "1000000").split()
+    result, db = record([*FULL, *([] if follow else ["--no-follow"])], [tmp_path / "launcher", *argv])
+    assert result.status == 0 and result.out == run_natively(*argv).out
+    assert totals(db)["references"] == 0 if not follow else 5_000_000 < totals(db)["references"] < 20_000_000
+    assert b"is statically linked" in result.err + result.summary
 
 
 READING = ["mrc {}", "hotspots {}", "causes {}", "annotate {} main", "timeline {}", "phases {}", "corun {}", "place {}",

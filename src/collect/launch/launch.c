@@ -63,6 +63,8 @@ int launch_find(const char *command, char *path, size_t size, struct error *err)
     return result;
 }
 
+const char launch_static[] = "is statically linked";
+
 /* Is the file the dynamic loader itself, by its SONAME? In a loader, addresses are offsets into the file up
  * to the end of its strings: these are in the first segment, which begins at 0. */
 static int is_loader(int fd, const Elf64_Phdr *dynamic)
@@ -116,7 +118,7 @@ static const char *elf_obstacle(int fd, const unsigned char *head)
     }
     if (elf.e_type == ET_DYN && dynamic.p_type == PT_DYNAMIC && is_loader(fd, &dynamic))
         return "is the dynamic loader, run explicitly (name the program itself instead)";
-    return "is statically linked";
+    return launch_static;
 }
 
 /* Privileges that the program would gain at exec; NULL: none. */

@@ -29,6 +29,8 @@ int launch_find(const char *command, char *path, size_t size, struct error *err)
  * its interpreter is examined), to be appended to "it ...", or NULL.
  */
 const char *launch_obstacle(const char *path);
+/* The one of statically linked programs, which pass on the environment: their children can be profiled. */
+extern const char launch_static[];
 
 /*
  * Privileges that the program at path would gain at exec, to be appended to "it ...". It would lose them if
