@@ -2,7 +2,7 @@
 # The short way in. Meson builds; this installs what is missing, calls meson and ninja in ./build,
 # and runs the scripts. Works on a bare Debian 12 with git and make.
 
-.PHONY: build demo test test-long hunt bench bench-corun bench-papers bench-accuracy bench-overhead bench-pirate bench-page page screenshots format install clean
+.PHONY: build demo test test-long test-vm hunt bench bench-corun bench-papers bench-accuracy bench-overhead bench-pirate bench-page page screenshots format install clean
 
 build:
 	@scripts/install-deps.sh build
@@ -24,6 +24,13 @@ test-long:
 	@scripts/install-deps.sh build demo test long
 	@$(MAKE) --no-print-directory build
 	@CACHEGRAM_TEST_LONG=1 scripts/run-tests.sh
+
+# Five minutes of the hunt on Debian's own kernel, in an emulated machine; as root. VM="pytest tests/e2e/test_hunted.py"
+# runs another command there.
+test-vm:
+	@scripts/install-deps.sh build vm
+	@$(MAKE) --no-print-directory build
+	@scripts/test-vm.sh $(VM)
 
 # Programs at random, in all modes (tests/hunt/README.md): a minute. HUNT="--seconds 36000 --jobs 2" is ten hours.
 hunt:

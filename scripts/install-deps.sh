@@ -4,7 +4,7 @@
 # Installs through apt what is missing of the named groups, and tells what. Does nothing, quickly,
 # when nothing is missing. Root is asked for through sudo, only then.
 #
-# usage: scripts/install-deps.sh GROUP...    groups: build, demo, test, long, bench, papers, overhead
+# usage: scripts/install-deps.sh GROUP...    groups: build, demo, test, long, bench, papers, overhead, vm
 set -eu
 
 build="gcc libc6-dev binutils meson ninja-build pkg-config libzydis-dev libzycore-dev libsqlite3-dev libzstd-dev libhwloc-dev libpfm4-dev libdw-dev libiberty-dev g++"
@@ -18,6 +18,7 @@ test="$test gnugo hmmer nodejs openssl p7zip-full pigz povray redis-server redis
 long="stress-ng libpython3.11-testsuite guile-3.0 ecl sbcl chicken-bin w3m"
 overhead="gnugo x264 flac brotli p7zip-full lua5.4 ruby php-cli tcl nodejs ghostscript redis-server redis-tools make"
 papers="gnugo hmmer povray lua5.4 ruby php-cli"
+vm="debootstrap qemu-system-x86 cpio"
 
 packages=
 for group in "$@"; do
@@ -29,8 +30,9 @@ for group in "$@"; do
     bench) packages="$packages $bench" ;;
     papers) packages="$packages $papers" ;;
     overhead) packages="$packages $overhead" ;;
+    vm) packages="$packages $vm" ;;
     *)
-        echo "install-deps.sh: no group '$group'; there are build, demo, test, long, bench, papers, overhead" >&2
+        echo "install-deps.sh: no group '$group'; there are build, demo, test, long, bench, papers, overhead, vm" >&2
         exit 2
         ;;
     esac
