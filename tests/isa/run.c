@@ -206,10 +206,12 @@ static void wait_for_buffers(void)
     }
 }
 
-/* The signal that the agent's own timer raises, see src/agent/threads/threads.c. */
+/* The signal by which the agent triggers a thread (src/agent/threads/trigger.c). Of one with a negative code
+ * the kernel drops all else while the user's limit on pending signals is reached, perhaps by other processes.
+ */
 static void trigger(void)
 {
-    siginfo_t info = {.si_signo = SIGTRAP, .si_code = SI_TIMER, .si_errno = 1}; /* as the agent asks itself */
+    siginfo_t info = {.si_signo = SIGTRAP, .si_code = SI_USER, .si_errno = 1};
     info.si_value.sival_ptr = (void *)(uintptr_t)session;
     syscall(SYS_rt_tgsigqueueinfo, getpid(), syscall(SYS_gettid), SIGTRAP, &info);
 }
