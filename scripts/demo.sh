@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# Profiles perl as it counts the words of 64 MB of this machine's own files, and shows the report. After
+# Profiles perl as it counts the words of 128 MB of this machine's own files, and shows the report. After
 # `make build`.
 set -eu
 cd "$(dirname "$0")/.."
@@ -14,7 +14,7 @@ cd "$demo"
 
 # Real input that every machine with a compiler has: headers, then libraries and programs.
 # head closes the pipe early, which tar calls an error.
-{ tar --sort=name -C / -cf - usr/include usr/lib/gcc 2>/dev/null || :; } | head -c 64M >input.tar
+{ tar --sort=name -C / -cf - usr/include usr/lib/gcc 2>/dev/null || :; } | head -c 128M >input.tar
 cp ../../scripts/words.pl .
 
 echo "\$ cachegram record -o demo.db -- perl words.pl input.tar > /dev/null"
