@@ -8,7 +8,7 @@
 
 /* With a smaller share of the CPU time in windows, that is said. */
 #define COVERED_LEAST 0.5
-/* A phase with that share of the CPU time, and that many times less of the references, is told. */
+/* A phase with that share of the CPU time, and that many times less of the references, is reported. */
 #define SLOW_SHARE 0.1
 #define SLOW_FACTOR 4
 #define SHOWN_PHASES 20u /* in text, those with most references */

@@ -564,7 +564,7 @@ def test_time_in_no_window(cachegram, built, record):
 
 
 def test_incomplete_recording(cachegram, full, tmp_path):
-    """Whoever looks at a killed recording, or one that is still running, is told so."""
+    """The commands say that a recording was killed, or still runs."""
     db = shutil.copy(full, tmp_path / "p.db")
     said = "Note: the recording is not complete: it is still running, or was killed.\n"
     for command in ("timeline", "phases"):
