@@ -380,21 +380,21 @@ def test_names_without_arguments(cachegram, tmp_path):
 
 def test_of_a_part_of_the_run(cachegram, record, built):
     """Only a phase, a thread or an executable: the same shares as in hotspots."""
-    result, db = record(["--gap-us", "8000", "--seed", "5"], [built / "phases", 60])
+    result, db = record(["--gap-us", "4000", "--seed", "5"], [built / "phases", 60])
     assert result.status == 0, result.err
     phases = list(csv.DictReader(io.StringIO(run([cachegram, "phases", db, "--sizes", "32K", "--format", "csv"]).out.decode())))
-    used = [row["phase"] for row in phases if row["phase"] and int(row["bursts"]) > 2]
-    assert len(used) > 2
-    seen = set()
+    used = [row["phase"] for row in phases if row["phase"] and int(row["bursts"]) > 4]
+    assert len(used) > 1
+    seen, small = set(), ["--size", "1K"]  # where all phases have misses
     for phase in used:
-        lines = rows(cachegram, "--phase", phase, db)
-        wanted = run([cachegram, "hotspots", *SIZE, "--phase", phase, "--by", "line", "--format", "csv", db]).out.decode()
+        lines = rows(cachegram, *small, "--phase", phase, db)
+        wanted = run([cachegram, "hotspots", *small, "--phase", phase, "--by", "line", "--format", "csv", db]).out.decode()
         wanted = {(r["function"], r["line"]): (r["refs_share"], r["recorded_refs"]) for r in csv.DictReader(io.StringIO(wanted)) if r["file"].endswith("phases.c")}
         found = {(r["function"], r["line"]): (r["refs_share"], r["recorded_refs"]) for r in lines if r["file"].endswith("phases.c") and r["line"] != "0"}
         assert found and all(wanted[key] == found[key] for key in found if key in wanted) and found.keys() & wanted.keys()
         seen.add(tuple(sorted(found)))
     assert len(seen) > 1  # different code in different phases
-    assert f", phase {used[0]}\n" in annotate(cachegram, "--phase", used[0], db)
+    assert f", phase {used[0]}\n" in annotate(cachegram, *small, "--phase", used[0], db)
     assert rows(cachegram, "--comm", "phases", db) == rows(cachegram, db)
     for wrong, message in ((("--phase", "99"), "no phase 99"), (("--comm", "none"), "ran 'none'"), (("--tid", "1"), "no references of thread 1")):
         failed = run([cachegram, "annotate", *wrong, db])
