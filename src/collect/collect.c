@@ -146,7 +146,8 @@ int collect_run(const struct collect_options *options, struct collect_result *re
     if (status < 0)
         return status == -ENOENT ? STATUS_NOT_FOUND : STATUS_NOT_EXECUTABLE;
     r.obstacle = launch_obstacle(path);
-    if (r.obstacle == launch_static && options->follow) /* as if a profiled program had executed it */
+    r.is_static = r.obstacle == launch_static && options->follow;
+    if (r.is_static) /* as if a profiled program had executed it */
         r.obstacle = NULL;
     signals_begin();
     if (run_prepare(&r, err) < 0) {

@@ -8,6 +8,7 @@
 #include "collect/drain/missed.h"
 #include "collect/drain/refusals.h"
 #include "collect/drain/unprofiled.h"
+#include "collect/launch/launch.h"
 #include "collect/launch/process-time.h"
 #include "collect/records/tee.h"
 #include "collect/run-internal.h"
@@ -290,6 +291,8 @@ void run_finish(struct run *r, int exit_status)
         run_warn(result, "%s", text);
     if (r->obstacle == NULL && r->options->follow)
         drain_agentless(r->drain, list, sizeof(list));
+    if (r->is_static && list[0] == '\0') /* it ended before anyone looked */
+        snprintf(list, sizeof(list), "%s (%s)", r->options->argv[0], launch_static);
     if (r->obstacle == NULL && list[0] != '\0')
         run_warn(result, "not profiled: %s", list);
     else if (r->obstacle == NULL && none_attached(r))

@@ -46,6 +46,7 @@ struct run {
     int wait_status;
     struct rusage usage; /* the command's, and its waited-for children's */
     const char *obstacle;
+    int is_static;            /* the command is statically linked: only its children can be profiled */
     enum collect_clock clock; /* options->clock, but never AUTO */
     struct counters counters; /* of the clock `pmu` */
     int full;                 /* every reference is recorded, so far */
