@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * demangle.c - uses libstdc++'s demangler, which handles C++ and, since its names have the same form, Rust's
- * older scheme, and libiberty's for Rust's newer one ("_R..."). gfortran's names of what is in a module are
- * simple.
+ * older scheme, and libiberty's for Rust's newer one ("_R...") and D ("_D..."). gfortran's names of what is
+ * in a module are simple.
  */
 #include "symbols/demangle.h"
 
@@ -149,9 +149,54 @@ static char *demangle_all(const char *name)
     return full;
 }
 
+/* After a group of parentheses that begins at `open`; those in strings do not count. */
+static const char *after_group(const char *open)
+{
+    int depth = 0;
+    for (const char *c = open; *c != '\0'; c++) {
+        if (*c == '"')
+            for (c++; *c != '\0' && *c != '"'; c++)
+                c += *c == '\\' && c[1] != '\0';
+        depth += (*c == '(') - (*c == ')');
+        if (*c == '\0' || depth == 0)
+            return *c == '\0' ? c : c + 1;
+    }
+    return open + strlen(open);
+}
+
+/*
+ * In place: "core.gc.mark!(false).mark(ulong).go() const" becomes "core.gc.mark!(false).mark.go". Parameters
+ * of templates, after "!", stay; what follows a function's own, after a blank, goes with them.
+ */
+static void cut_d_parameters(char *name)
+{
+    char *to = name;
+    for (const char *from = name; *from != '\0';) {
+        const char *end = *from == '(' ? after_group(from) : from + 1;
+        if (*from != '(' || (from > name && from[-1] == '!')) {
+            memmove(to, from, (size_t)(end - from));
+            to += end - from;
+        } else if (*end != '.') {
+            break;
+        }
+        from = end;
+    }
+    *to = '\0';
+}
+
+/* With parameters. NULL: not D's, or memory is short. */
+static char *demangle_d(const char *name)
+{
+    return strncmp(name, "_D", 2) == 0 ? dlang_demangle(name, DMGL_NO_OPTS) : NULL;
+}
+
 char *symbols_demangle(const char *name)
 {
     char *found;
+    if ((found = demangle_d(name)) != NULL) {
+        cut_d_parameters(found);
+        return found;
+    }
     if (strncmp(name, "_R", 2) == 0)
         return (found = rust_demangle(name, DMGL_NO_OPTS)) != NULL ? found : strdup(name);
     char *full = demangle_all(name);
@@ -171,7 +216,16 @@ char *symbols_demangle(const char *name)
 
 char *symbols_demangle_overload(const char *name)
 {
-    char *full = demangle_all(name), *result = NULL;
+    char *full = demangle_d(name), *result = NULL;
+    if (full != NULL) {
+        char *plain = symbols_demangle(name);
+        int has = plain != NULL && strcmp(plain, full) != 0;
+        free(plain);
+        if (!has)
+            free(full);
+        return has ? full : NULL;
+    }
+    full = demangle_all(name);
     char *parameters = full != NULL && !cut_hash(full) ? find_parameters(full) : NULL;
     if (parameters != NULL) {
         char *clone = strstr(parameters, " [clone ");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* demangle.h - names of C++, Rust and Fortran as in the source. */
+/* demangle.h - names of C++, Rust, D and Fortran as in the source. */
 #ifndef CACHEGRAM_SYMBOLS_DEMANGLE_H
 #define CACHEGRAM_SYMBOLS_DEMANGLE_H
 

@@ -4,6 +4,7 @@
  *
  * A mangled name ends with its parameters, so overloads are neighbours in the order of strcmp, with at most
  * instances of a template of that name between them. Only a const member differs at its beginning, "_ZNK".
+ * D's names, "_D", end with parameters, too.
  *
  * Example: _Z4walkIiEvT_ (walk<int>), _Z4walkd (walk(double)), _Z4walkl (walk(long)).
  */
@@ -18,7 +19,8 @@
 
 void mangled_add(struct mangled *m, const char *name)
 {
-    if (strncmp(name, "_Z", 2) == 0 && ARRAY_GROW(m->names, m->n, m->capacity) == 0)
+    if ((strncmp(name, "_Z", 2) == 0 || strncmp(name, "_D", 2) == 0) &&
+        ARRAY_GROW(m->names, m->n, m->capacity) == 0)
         m->names[m->n++] = (struct mangled_name){name, -1};
 }
 

@@ -229,6 +229,13 @@ static void names(void **state)
         {"_ZN9hashbrown3raw21RawTable$LT$T$C$A$GT$14reserve_rehash17h2b8877e4ebdde46dE.llvm."
          "13165260437742459775",
          "hashbrown::raw::RawTable<T,A>::reserve_rehash"},
+        {"_Dmain", "D main"},
+        {"_D4core8internal2gc2os10os_mem_mapFNbNimbZPv", "core.internal.gc.os.os_mem_map"},
+        {"_D2rt6dmain212_d_run_main2UAAamPUQgZiZ6runAllMFZv", "rt.dmain2._d_run_main2.runAll"},
+        {"_D2rt4util8typeinfo__T15TypeInfoGenericTmTmZQw6equalsMxFNaNbNeIPvIQdZb",
+         "rt.util.typeinfo.TypeInfoGeneric!(ulong, ulong).TypeInfoGeneric.equals"},
+        {"_D2dd__T3oddVAyaa2_2829ZQqFlZl", "dd.odd!(\"()\").odd"},
+        {"_Document", "_Document"},
         {"_Rnonsense", "_Rnonsense"},
         {"_Znonsense", "_Znonsense"},
         {"__grid_MOD_along_rows", "grid::along_rows"},
@@ -263,6 +270,10 @@ static void names_of_overloads(void **state)
         {"_Z4partj", "part(unsigned int)"},
         {"_ZN5alloc3vec12Vec$LT$T$GT$4push17h0123456789abcdefE", NULL},
         {"_ZN5alloc3vec12Vec$LT$T$GT$4push17h1123456789abcdefE", NULL},
+        {"_D2dd4walkFlZl", "dd.walk(long)"},
+        {"_D2dd4walkFdZl", "dd.walk(double)"},
+        {"_D2dd5otherFdZl", NULL},
+        {"_D2dd4dataAl", NULL},
         {"main", NULL},
     };
     struct mangled m = {0};
