@@ -45,6 +45,9 @@ void analysis_answer_find(const struct curve_point *first, const struct curve_po
                                        .hit_low = 1 - first->high,
                                        .hit_high = 1 - first->low,
                                        .most_gain = n > 0 ? first->high - points[n - 1].low : NAN};
+    /* Caches of 48K exist, too: the gain may lie between the first-level cache and the next power of two. */
+    if (!is_power_of_two(first->size_bytes))
+        find_step(first, points, n, answer);
     for (size_t i = 0; i < n; i++)
         if (points[i].size_bytes >= first->size_bytes && is_power_of_two(points[i].size_bytes))
             find_step(&points[i], points, n, answer);

@@ -43,6 +43,17 @@ static void copy(char *to, size_t size, const char *from)
     fit_text(to, size, "", from);
 }
 
+/* Functions of these libraries are called from everywhere: the calling function of the program says more. */
+static int is_common_library(const struct profile_image *image)
+{
+    static const char *const names[] = {"libc.so",     "libm.so",  "libstdc++.so", "libc++.so",
+                                        "libgcc_s.so", "ld-linux", "libgomp.so",   "libomp.so"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (image && strncmp(base_name(image->path), names[i], strlen(names[i])) == 0)
+            return 1;
+    return 0;
+}
+
 static int find_function(const struct analysis_hotspots *h, struct analysis_finding *f)
 {
     const struct analysis_hotspot *row = h->n > 0 ? &h->rows[0] : NULL;
@@ -59,18 +70,8 @@ static int find_function(const struct analysis_hotspots *h, struct analysis_find
     copy(f->function, sizeof f->function, row->outer->function);
     copy(f->module, sizeof f->module, row->image->path);
     copy(f->source, sizeof f->source, row->source ? row->source : "");
+    f->common = is_common_library(row->image);
     return 1;
-}
-
-/* Functions of these libraries are called from everywhere: the calling function of the program says more. */
-static int is_common_library(const struct profile_image *image)
-{
-    static const char *const names[] = {"libc.so",     "libm.so",  "libstdc++.so", "libc++.so",
-                                        "libgcc_s.so", "ld-linux", "libgomp.so",   "libomp.so"};
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (image && strncmp(base_name(image->path), names[i], strlen(names[i])) == 0)
-            return 1;
-    return 0;
 }
 
 /* The program's frame that the call is in; NULL: it is not known, or in a common library (of a function that

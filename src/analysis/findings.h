@@ -40,6 +40,7 @@ struct analysis_finding {
     char caller[FINDINGS_NAME], caller_file[512];
     uint32_t caller_line;
     double caller_share;
+    int common; /* the function is in a library that is called from everywhere, as memcpy is */
     char object[FINDINGS_NAME]; /* name of the data that most of these misses are of; "": not known, or
                                    several */
     double object_share;        /* part of these misses that are of it */

@@ -193,10 +193,13 @@ static void put_conflict(FILE *out, const struct analysis_place *s)
             64 * s->line_bytes);
 }
 
-/* Not main and its caller in the C library, which have called everything. */
+/* Not main and its caller in the C library, which have called everything; but of memcpy and the like, main's
+ * line is the only one of the program. */
 static int caller_is_informative(const struct analysis_finding *f)
 {
-    return *f->caller && strcmp(f->caller, "main") != 0 && strncmp(f->caller, "__libc_start_", 13) != 0;
+    if (strcmp(f->caller, "main") == 0)
+        return f->common && f->caller_line > 0;
+    return *f->caller && strncmp(f->caller, "__libc_start_", 13) != 0;
 }
 
 void report_findings_text(FILE *out, const struct analysis_findings *findings)

@@ -178,6 +178,15 @@ def test_line_that_calls_a_library(report):
     assert (first["caller"], first["caller_line"]) == ("copy", 5) and ", called by copy (a.c:5)" in text
 
 
+def test_line_of_main_that_calls_a_library(report):
+    """main has called everything, but its line is the only one of the program that is known of memcpy."""
+    source = COPIES.replace("copy(to, from);", "memcpy(to, from, 3 << 20);")
+    first, text = report(source)
+    assert "memcpy" in first["function"] or "memmove" in first["function"]
+    line = source.splitlines().index("        memcpy(to, from, 3 << 20);") + 1
+    assert (first["caller"], first["caller_line"]) == ("main", line) and f", called by main (a.c:{line})" in text
+
+
 GROWS = """
 #include <vector>
 struct row { int id; double values[15]; };
