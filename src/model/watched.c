@@ -34,9 +34,19 @@
 #include "base/random.h"
 #include "model/watched-internal.h"
 
+/* A watched line of the bursts that are in the sample now. */
+struct drawn {
+    double position, distance, weight;
+    uint32_t burst;
+    uint8_t censored;
+    uint8_t followed; /* not censored at the burst's end */
+};
+
 struct work {
     struct watched_seen *seen; /* of watched_list */
     size_t nseen;
+    struct drawn *drawn; /* those of them that `times` has, weighted by it; draw_lines */
+    size_t ndrawn;
     size_t nbursts;
     double *share;   /* of each burst: weight of one reference */
     double *total;   /* of each burst: weight of all its references */
@@ -48,7 +58,7 @@ struct work {
     double *lines, *reached;  /* [n]: theirs; scratch */
     int *undecided;           /* [n]: the point has bounds only */
     int *censored;            /* [n]: half of the survivors of unknown outcome count as misses */
-    double *times;            /* how often each burst is in the sample */
+    double *times;            /* how often each burst is in the sample; draw_lines after each change */
     double *followed;         /* scratch: of each watch */
     double *decided;          /* scratch, of each burst: weight of its lines with a known outcome */
     uint32_t *left;           /* scratch, of each burst: its lines at risk */
@@ -59,6 +69,7 @@ static void work_free(struct work *w)
     if (!w)
         return;
     free(w->seen);
+    free(w->drawn);
     free(w->share);
     free(w->total);
     free(w->inside);
@@ -88,6 +99,7 @@ static struct work *work_new(const struct curve_burst *bursts, size_t nbursts, s
     w->bursts = bursts;
     w->nbursts = nbursts;
     w->seen = calloc(watches + 1, sizeof *w->seen);
+    w->drawn = calloc(watches + 1, sizeof *w->drawn);
     w->share = calloc(nbursts + 1, sizeof *w->share);
     w->total = calloc(nbursts + 1, sizeof *w->total);
     w->inside = calloc(nbursts * n + 1, sizeof *w->inside);
@@ -102,8 +114,9 @@ static struct work *work_new(const struct curve_burst *bursts, size_t nbursts, s
     w->followed = calloc(watches + 1, sizeof *w->followed);
     w->decided = calloc(nbursts + 1, sizeof *w->decided);
     w->left = calloc(nbursts + 1, sizeof *w->left);
-    if (w->seen && w->share && w->total && w->inside && w->deep && w->shallow && w->sizes && w->lines &&
-        w->reached && w->undecided && w->censored && w->times && w->followed && w->decided && w->left)
+    if (w->seen && w->drawn && w->share && w->total && w->inside && w->deep && w->shallow && w->sizes &&
+        w->lines && w->reached && w->undecided && w->censored && w->times && w->followed && w->decided &&
+        w->left)
         return w;
     work_free(w);
     return NULL;
@@ -146,6 +159,25 @@ struct estimate {
  * perhaps, and decide nothing. */
 #define FEW_BURSTS 5u
 
+/* Prepares what estimate_far goes through many times, once for each size. */
+static void draw_lines(struct work *w)
+{
+    w->ndrawn = 0;
+    for (size_t i = 0; i < w->nseen; i++) {
+        const struct watched_seen *seen = &w->seen[i];
+        double times = w->times[seen->burst];
+        w->drawn[w->ndrawn] = (struct drawn){
+            .position = seen->position,
+            .distance = seen->distance,
+            .weight = seen->weight * times,
+            .burst = seen->burst,
+            .censored = seen->censored != 0,
+            .followed = !seen->censored || seen->distance > seen->position,
+        };
+        w->ndrawn += times != 0;
+    }
+}
+
 /* Kaplan-Meier over the watched lines of depth below `lines`, at `lines`. */
 static struct estimate estimate_far(struct work *w, double lines)
 {
@@ -154,31 +186,31 @@ static struct estimate estimate_far(struct work *w, double lines)
     size_t last = 0, bursts = 0;
 
     memset(w->left, 0, w->nbursts * sizeof *w->left);
-    for (size_t i = 0; i < w->nseen; i++) {
-        const struct watched_seen *seen = &w->seen[i];
-        if (seen->position >= lines || w->times[seen->burst] == 0)
-            continue;
-        risk += seen->weight * w->times[seen->burst];
-        result.followed += !seen->censored || seen->distance > seen->position;
-        last = i;
-        bursts += w->left[seen->burst]++ == 0;
+    for (size_t i = 0; i < w->ndrawn; i++) { /* without branches: depths are in no order */
+        const struct drawn *drawn = &w->drawn[i];
+        unsigned counts = drawn->position < lines;
+        uint32_t *left = &w->left[drawn->burst];
+        risk += counts ? drawn->weight : 0;
+        result.followed += counts & drawn->followed;
+        last = counts ? i : last;
+        bursts += counts & (unsigned)(*left == 0);
+        *left += counts;
     }
     double all = risk, done = -1, least = 1e-9 * risk; /* below it, the weight at risk is a rounding error */
-    for (size_t i = 0; i < w->nseen && w->seen[i].distance < lines; i++) {
-        const struct watched_seen *seen = &w->seen[i];
-        if (seen->position >= lines || w->times[seen->burst] == 0)
+    for (size_t i = 0; i < w->ndrawn && w->drawn[i].distance < lines; i++) {
+        const struct drawn *drawn = &w->drawn[i];
+        if (drawn->position >= lines)
             continue;
-        double weight = seen->weight * w->times[seen->burst];
-        int is_next = !seen->censored && seen->distance > done;
+        int is_next = !drawn->censored && drawn->distance > done;
         if (is_next && bursts < FEW_BURSTS && 2 * risk < result.far * all)
             break;
-        done = seen->distance;
-        bursts -= --w->left[seen->burst] == 0;
-        if (!seen->censored)
-            result.far *= risk > least ? fmax(0, 1 - weight / risk) : 0;
-        risk -= weight;
+        done = drawn->distance;
+        bursts -= --w->left[drawn->burst] == 0;
+        if (!drawn->censored)
+            result.far *= risk > drawn->weight && risk > least ? 1 - drawn->weight / risk : 0;
+        risk -= drawn->weight;
         /* No line is observed any further, and the last one was censored, not reused. */
-        result.all_censored = i == last && seen->censored && result.far > 0;
+        result.all_censored = i == last && drawn->censored && result.far > 0;
     }
     if (bursts < FEW_BURSTS && 2 * risk < result.far * all)
         result.all_censored = 1;
@@ -248,6 +280,7 @@ static int find_bands(struct work *w, unsigned line_bytes, uint64_t seed, struct
     random_seed(&random, seed);
     for (unsigned r = 0; r < watched_resamples(w->nbursts); r++) {
         watched_draw(&random, w->bursts, w->share, w->nbursts, w->times);
+        draw_lines(w);
         for (size_t i = 0; i < n; i++) {
             if (isnan(points[i].miss_ratio))
                 continue;
@@ -284,6 +317,7 @@ static int estimate_all(struct work *w, unsigned line_bytes, uint64_t seed, stru
 {
     for (size_t b = 0; b < w->nbursts; b++)
         w->times[b] = 1;
+    draw_lines(w);
     for (size_t i = 0; i < n; i++) {
         struct point_estimate e = estimate_point(w, i, model_lines(&points[i], line_bytes), 1);
         /* Too few watched lines: the bounds of curve_bursts are kept. Its upper one has all survivors miss;
@@ -393,6 +427,7 @@ int curve_watched_far(const struct curve_burst *bursts, size_t nbursts, const do
     w->nseen = watched_list(bursts, nbursts, distances, w->seen);
     for (size_t b = 0; b < nbursts; b++)
         w->times[b] = 1;
+    draw_lines(w);
     struct estimate e = estimate_far(w, lines);
     if (e.followed >= WATCHED_MIN) {
         watched_wilson(e.far, deciding_bursts(w, lines), &far->low, &far->high);
@@ -410,6 +445,7 @@ static double far_of_group(struct work *w, const uint32_t *group, uint32_t which
 {
     for (size_t b = 0; b < w->nbursts; b++)
         w->times[b] = which == UINT32_MAX || group[b] == which;
+    draw_lines(w);
     struct estimate e = estimate_far(w, lines);
     struct point_estimate point = estimate_point(w, i, lines, 0);
     if (e.followed < WATCHED_MIN)
