@@ -61,7 +61,7 @@ int analysis_sample_load(struct profile *p, const char *name, unsigned line_byte
     if (code == 0)
         code = loaded_bursts(p, 0, l, &s->curve, err);
     if (code == 0)
-        code = loaded_full_part(p, l, &s->curve, err);
+        code = loaded_full_part(p, 0, l, &s->curve, err);
     if (code == 0 && s->curve.bursts == 0 && l->parts == 0)
         code = loaded_nothing(p, name, err);
     if (code == 0)
@@ -189,7 +189,7 @@ int analysis_each_burst(
     if (code == 0)
         code = loaded_bursts(p, 0, &l, &curve, err);
     if (code == 0)
-        code = loaded_full_part(p, &l, &curve, err);
+        code = loaded_full_part(p, 0, &l, &curve, err);
     if (code == 0)
         code = loaded_weigh(p, &l, 0, &curve, &rest_ns, err);
     if (code == 0) {

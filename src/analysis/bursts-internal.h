@@ -6,6 +6,7 @@
 
 #include "analysis/burst-weights.h"
 #include "analysis/curve.h"
+#include "analysis/thread-time.h"
 #include "model/clock.h"
 #include "model/watched.h"
 
@@ -41,7 +42,8 @@ struct loaded {
     struct curve_time *times; /* of bursts */
     uint64_t *hits;           /* of bursts: within string instructions */
     struct clock *clock;
-    size_t parts; /* after the bursts: parts of the run that were recorded in full mode */
+    struct thread_time *thread_time; /* for caches of single threads; else NULL */
+    size_t parts;                    /* after the bursts: parts of the run that were recorded in full mode */
     /* Of the part of the run in which every reference was counted: their number, 0 if there is no such part,
      * and how many a nanosecond has in native execution. */
     double counted_references, counted_per_ns;
@@ -54,8 +56,10 @@ void loaded_clear(struct loaded *l);
 /* Then what models need of those of a thread (0: of all), in l->bursts; counts them in curve. */
 int loaded_bursts(struct profile *p, uint32_t tid, struct loaded *l, struct analysis_curve *curve,
                   struct error *err);
-/* After them the part of the run that was recorded in full mode, if there is one. */
-int loaded_full_part(struct profile *p, struct loaded *l, struct analysis_curve *curve, struct error *err);
+/* After them the part of the run that was recorded in full mode, if there is one, and it has something of the
+ * thread (0: of all). */
+int loaded_full_part(struct profile *p, uint32_t tid, struct loaded *l, struct analysis_curve *curve,
+                     struct error *err);
 /* Weights in references of the run. tid: as above. *rest_ns: CPU time that the bursts represent which were
  * placed by it, if the run began in full mode; NaN: not known. */
 int loaded_weigh(struct profile *p, struct loaded *l, uint32_t tid, const struct analysis_curve *curve,

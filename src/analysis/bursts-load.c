@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/thread-hist.h"
 #include "analysis/windows.h"
 #include "model/rates.h"
 
@@ -28,22 +29,40 @@ static const enum curve_outcome outcomes[PROFILE_OUTCOMES] = {
     [PROFILE_ENDED] = CURVE_ENDLESS, [PROFILE_UNMAPPED] = CURVE_ENDLESS, [PROFILE_REFUSED] = CURVE_CENSORED,
 };
 
-/* Takes the watches of a burst, which ended at end_ns, from the list of all (sorted by burst). Returns their
- * number; *next is moved past them. */
-static size_t take_watches(const struct profile_watch *list, size_t n, size_t *next, uint64_t burst,
-                           const struct clock *clock, uint32_t thread, double end_ns,
-                           struct curve_watch *into)
+/* References from the burst's end to the outcome; NaN: not known. They are those of all threads of the
+ * process, or with l->thread_time of the burst's own thread. */
+static double refs_until(const struct loaded *l, const struct profile_burst *b, uint32_t thread,
+                         const struct profile_watch *w)
+{
+    double end_ns = (double)b->cpu_end_ns, share = 1,
+           translated = isnan(w->translated_refs) ? 0 : w->translated_refs,
+           tail = w->tail_refs > 0 ? fmin(w->tail_refs, translated) : 0; /* the thread's own */
+    if (w->outcome == PROFILE_REFUSED)
+        return 0;
+    if (!isnan(w->refs) || isnan(w->cpu_ns))
+        return w->refs;
+    if (l->thread_time && w->cpu_ns > 0 && w->own_cpu_ns >= 0)
+        share = fmin(w->own_cpu_ns / w->cpu_ns, 1);
+    else if (l->thread_time && w->cpu_ns > 0)
+        share = thread_time_share(l->thread_time, b->process, b->tid, b->end_ns, w->cpu_ns);
+    return clock_refs(l->clock, thread, end_ns, end_ns + share * w->cpu_ns) + tail +
+           share * (translated - tail);
+}
+
+/* Takes the watches of a burst from the list of all (sorted by burst). Returns their number; *next is moved
+ * past them. */
+static size_t take_watches(const struct loaded *l, size_t *next, const struct profile_burst *b,
+                           uint32_t thread, struct curve_watch *into)
 {
     size_t used = 0;
-    while (*next < n && list[*next].burst < burst)
+    while (*next < l->nwatched && l->watched[*next].burst < b->id)
         ++*next;
-    for (; *next < n && list[*next].burst == burst; ++*next) {
-        const struct profile_watch *w = &list[*next];
+    for (; *next < l->nwatched && l->watched[*next].burst == b->id; ++*next) {
+        const struct profile_watch *w = &l->watched[*next];
         enum curve_outcome outcome = outcomes[w->outcome];
-        double refs = w->outcome == PROFILE_REFUSED ? 0 : w->refs;
-        if (isnan(refs) && !isnan(w->cpu_ns))
-            refs = clock_refs(clock, thread, end_ns, end_ns + w->cpu_ns) +
-                   (isnan(w->translated_refs) ? 0 : w->translated_refs);
+        double refs = refs_until(l, b, thread, w);
+        if (l->thread_time && outcome == CURVE_REUSED && w->tid != 0 && w->tid != b->tid)
+            outcome = CURVE_CENSORED;               /* when its own thread does is not known */
         if (isnan(refs) && outcome == CURVE_REUSED) /* reused, at an unknown time */
             outcome = CURVE_CENSORED;
         int in_tail = w->tail_refs > 0 && w->tail_lines >= 0 && isfinite(w->tail_lines);
@@ -82,6 +101,7 @@ void loaded_clear(struct loaded *l)
     free(l->times);
     free(l->hits);
     clock_free(l->clock);
+    thread_time_free(l->thread_time);
 }
 
 /* Whether the rates before the burst were measured, if at all, in code of which much was not translated yet.
@@ -282,8 +302,7 @@ int loaded_bursts(struct profile *p, uint32_t tid, struct loaded *l, struct anal
         b->thread = thread_number(list, i);
         b->start_refs = list[i].start_refs;
         b->watches = l->watches + curve->watches;
-        b->nwatches = take_watches(l->watched, l->nwatched, &next, list[i].id, l->clock, b->thread,
-                                   (double)list[i].cpu_end_ns, l->watches + curve->watches);
+        b->nwatches = take_watches(l, &next, &list[i], b->thread, l->watches + curve->watches);
         for (size_t k = 0; k < b->nwatches; k++)
             l->sites[curve->watches + k] =
                 (struct analysis_missed){.burst = list[i].id,
@@ -313,21 +332,32 @@ int loaded_bursts(struct profile *p, uint32_t tid, struct loaded *l, struct anal
     return code;
 }
 
-/* Gets a histogram of the run's full part, with so many reuses more that miss in every cache. */
-static int get_part(struct profile *p, enum profile_hist kind, uint64_t misses, struct packed_hist *into,
-                    struct error *err)
+/* The run's full part: its histograms, first touches, and lines of processes or threads that went on. */
+struct full_part {
+    struct thread_hist stack;
+    struct hist reuse;
+};
+
+/* 1, or 0 if it has nothing of the thread, or negative with err. */
+static int get_part(struct profile *p, const struct analysis_curve *curve, uint32_t tid,
+                    struct full_part *part, struct error *err)
 {
-    struct hist *h = calloc(1, sizeof *h);
-    int code = h ? profile_get_hist(p, 0, kind, h, err) : -ENOMEM;
+    int code = profile_get_hist(p, 0, PROFILE_HIST_STACK, &part->stack.stack, err);
+    if (code == 0 || code == -ENOENT)
+        code = profile_get_hist(p, 0, PROFILE_HIST_REUSE, &part->reuse, err);
     if (code == -ENOENT)
         code = 0;
-    if (code == 0) {
-        h->count[HIST_BINS - 1] += misses;
-        h->total += misses;
-        code = packed_hist_set(into, h);
-    }
-    free(h);
-    return code == -ENOMEM ? error_set(err, code, "out of memory computing the curve") : code;
+    if (code == 0 && curve->separate)
+        code = thread_hist_separate(p, curve->profile, tid, &part->stack, err);
+    return code == 0 ? 1 : code == -ENODATA && tid != 0 ? 0 : code;
+}
+
+/* Packs a histogram, with so many reuses more that miss in every cache. */
+static int pack(struct hist *h, uint64_t misses, struct packed_hist *into, struct error *err)
+{
+    h->count[HIST_BINS - 1] += misses;
+    h->total += misses;
+    return packed_hist_set(into, h) == 0 ? 0 : error_set(err, -ENOMEM, "out of memory computing the curve");
 }
 
 /* The first touches of `left` lines, one after the other. */
@@ -360,18 +390,34 @@ static int get_count(struct profile *p, const char *key, uint64_t *n)
  * that ended in it are never touched again. If no lines were watched, none of the others are taken to be
  * either: then it is the misses of this part itself that are counted.
  */
-int loaded_full_part(struct profile *p, struct loaded *l, struct analysis_curve *curve, struct error *err)
+int loaded_full_part(struct profile *p, uint32_t tid, struct loaded *l, struct analysis_curve *curve,
+                     struct error *err)
 {
     uint64_t references, cold, left;
     struct curve_burst *b = &l->bursts[curve->bursts];
     if (!get_count(p, "full_references", &references) || references == 0 ||
         !get_count(p, "full_cold", &cold) || !get_count(p, "full_left", &left))
         return 0;
+    struct full_part *part = calloc(1, sizeof *part);
+    if (!part)
+        return error_set(err, -ENOMEM, "out of memory computing the curve");
+    part->stack.cold = cold;
+    part->stack.left = left;
+    int code = get_part(p, curve, tid, part, err);
+    if (code <= 0) {
+        free(part);
+        return code;
+    }
+    cold = part->stack.cold;
+    left = part->stack.left;
     if (left > cold || curve->watches == 0)
         left = 0;
-    int code = get_part(p, PROFILE_HIST_STACK, cold - left, &b->stack, err);
+    if (tid)
+        references = part->stack.stack.total + cold;
+    code = pack(&part->stack.stack, cold - left, &b->stack, err);
     if (code == 0)
-        code = get_part(p, PROFILE_HIST_REUSE, cold - left, &b->reuse, err);
+        code = pack(&part->reuse, cold - left, &b->reuse, err);
+    free(part);
     if (code == 0 && left > 0)
         code = get_hist(p, 0, PROFILE_HIST_AGE, &b->age, err);
     if (code == 0)
@@ -492,7 +538,8 @@ int loaded_weigh(struct profile *p, struct loaded *l, uint32_t tid, const struct
         return error_set(err, -ENOMEM, "out of memory computing the weights of bursts");
     if (weighted == 0 && l->parts == 0)
         scale_without_rates(p, l, curve->bursts);
-    scale_rest(p, l, *rest_ns, curve);
+    if (!tid)
+        scale_rest(p, l, *rest_ns, curve);
     return 0;
 }
 

@@ -199,10 +199,14 @@ int analysis_curve_bursts(struct profile *p, const struct analysis_question *que
     if (question->model == ANALYSIS_MODEL_STATSTACK)
         return error_set(err, -EINVAL, "the statstack model needs every reference: record with --mode full");
     int code = loaded_make(&l, p, question->ways != 0, err);
+    if (code == 0 && question->separate && !(l.thread_time = thread_time_load(p, err)))
+        code = -ENOMEM;
     if (code == 0)
         code = loaded_bursts(p, question->tid, &l, curve, err);
+    if (code == 0 && (!question->tid || question->separate))
+        code = loaded_full_part(p, question->tid, &l, curve, err);
     double first;
-    if (code == 0 && (question->tid || question->ways) &&
+    if (code == 0 && l.parts == 0 && (question->tid || question->ways) &&
         profile_get_number(p, "full_references", &first, NULL) == 0 && first >= 1 && first < 0x1p63) {
         if (l.nlist == 0)
             code = question->tid ? analysis_refuse_thread(curve->profile, " before the first burst", err)
@@ -210,11 +214,9 @@ int analysis_curve_bursts(struct profile *p, const struct analysis_question *que
         else if (question->tid)
             curve->skipped_references = (uint64_t)first;
     }
-    if (code == 0 && curve->bursts == 0 && question->tid && l.nlist)
+    if (code == 0 && curve->bursts == 0 && question->tid && l.nlist && l.parts == 0)
         code = error_set(err, -ENODATA, "the profile '%s' holds no bursts of thread %u", curve->profile,
                          question->tid);
-    if (code == 0 && !question->tid)
-        code = loaded_full_part(p, &l, curve, err);
     if (code == 0 && curve->bursts == 0 && l.parts == 0)
         code = loaded_nothing(p, curve->profile, err);
     if (code == 0) {

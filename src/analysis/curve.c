@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "analysis/busy-threads.h"
+#include "analysis/thread-hist.h"
 
 /* The standard grid: half powers of two from 1 KB to 64 MB. */
 #define GRID_FIRST_BYTES 1024.
@@ -36,6 +37,27 @@ static void use_references(struct profile *p, struct analysis_curve *curve)
     double references;
     if (profile_get_number(p, "references", &references, NULL) == 0 && references > 0 && references < 0x1p63)
         curve->references = (uint64_t)references;
+}
+
+/* Of each thread by itself: all of them, or one. */
+static int compute_threads(struct profile *p, uint32_t tid, struct analysis_curve *curve, struct error *err)
+{
+    struct thread_hist *h = calloc(1, sizeof *h);
+    if (!h)
+        return error_set(err, -ENOMEM, "out of memory computing the curve");
+    int code = get_cold(p, curve->profile, &h->stack, &h->cold, err);
+    if (code == 0)
+        code = profile_get_hist(p, 0, PROFILE_HIST_STACK, &h->stack, err);
+    if (code == 0)
+        code = thread_hist_separate(p, curve->profile, tid, h, err);
+    if (code == 0 && (curve->references = h->stack.total + h->cold) == 0)
+        code = error_set(err, -ENODATA, "the profile '%s' holds no references", curve->profile);
+    if (code == 0)
+        code = curve_exact(&h->stack, h->cold, curve->line_bytes, curve->points, curve->n, err);
+    if (code == 0 && tid == 0)
+        use_references(p, curve);
+    free(h);
+    return code;
 }
 
 static int compute_full(struct profile *p, enum analysis_model model, struct analysis_curve *curve,
@@ -238,6 +260,18 @@ int analysis_curve_compute(struct profile *p, const struct analysis_question *qu
     curve->user_seconds = curve->sampled_seconds = curve->sampled_error = NAN;
     curve->clock_error = curve->ns_per_instruction = curve->references_per_instruction = NAN;
     curve->busy_threads = question->tid || strcmp(mode, "sparse") == 0 ? 0 : analysis_busy_threads(p);
+    curve->separate = question->separate;
+    if (question->separate)
+        curve->busy_threads = 0;
+    if (question->separate && (question->model != ANALYSIS_MODEL_LRU || question->phase))
+        return error_set(err, -EINVAL,
+                         "caches of single threads can be computed for the lru model only, for all phases");
+    if (question->separate && (curve->lines_rate < 1 || strcmp(mode, "sparse") == 0))
+        return error_set(err, -EINVAL,
+                         "the profile '%s' does not distinguish threads: record without --lines",
+                         curve->profile);
+    if (curve->full && question->separate && !question->ways)
+        return compute_threads(p, question->tid, curve, err);
     if ((curve->full || curve->lines_rate < 1) && question->tid)
         return analysis_refuse_thread(curve->profile, "", err);
     if (question->ways && question->model != ANALYSIS_MODEL_LRU)

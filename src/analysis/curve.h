@@ -29,6 +29,7 @@ enum analysis_model { ANALYSIS_MODEL_LRU, ANALYSIS_MODEL_RANDOM, ANALYSIS_MODEL_
 struct analysis_question {
     enum analysis_model model;
     uint32_t tid;   /* only this thread's bursts; 0: all */
+    int separate;   /* each thread has a cache of its own (LRU); else all of a process share one */
     unsigned ways;  /* of a set-associative cache (LRU); 0: fully associative */
     uint32_t phase; /* only windows of this phase (LRU, all threads, fully associative); 0: all */
 };
@@ -68,6 +69,7 @@ struct analysis_curve {
     /* Threads that worked at the same time, in a curve of all threads: what each does in tens of thousands of
      * references counts as in a cache of its own. 0: not known. */
     size_t busy_threads;
+    int separate;       /* the curve is that of such caches, at all sizes */
     double clock_error; /* largest known relative error of the reference clock; NaN: not known */
     /* Means over the run, by the weights of its bursts; NaN: not known (always in other modes). */
     double ns_per_instruction, references_per_instruction; /* references: touches of lines, as in the curve */

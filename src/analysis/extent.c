@@ -72,11 +72,12 @@ int analysis_refuse_unprofiled(struct profile *p, const char *name, struct error
 
 int analysis_refuse_thread(const char *name, const char *first, struct error *err)
 {
-    return error_set(err, -EINVAL,
-                     "the profile '%s' does not distinguish threads, as every reference%s was recorded: "
-                     "record with --allowance 0, or --mode full --trace FILE and use 'cachegram stack "
-                     "--threads separate FILE'",
-                     name, first);
+    return error_set(
+        err, -EINVAL,
+        "the profile '%s' does not distinguish the threads that share a cache, as every reference%s "
+        "was recorded: use 'cachegram mrc --threads separate' with --thread, or record with "
+        "--allowance 0",
+        name, first);
 }
 
 int analysis_refuse_ways(const char *name, unsigned ways, struct error *err)

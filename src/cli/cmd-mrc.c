@@ -9,12 +9,13 @@
 #include "analysis/hotspots-sizes.h"
 #include "report/hotspots.h"
 
-enum { OPT_MODEL = 1, OPT_SIZES, OPT_THREAD, OPT_WAYS, OPT_PHASE, OPT_FUNCTION, OPT_OBJECT };
+enum { OPT_MODEL = 1, OPT_SIZES, OPT_THREAD, OPT_THREADS, OPT_WAYS, OPT_PHASE, OPT_FUNCTION, OPT_OBJECT };
 
 static const struct option options[] = {
     {"model", required_argument, NULL, OPT_MODEL},
     {"sizes", required_argument, NULL, OPT_SIZES},
     {"thread", required_argument, NULL, OPT_THREAD},
+    {"threads", required_argument, NULL, OPT_THREADS},
     {"phase", required_argument, NULL, OPT_PHASE},
     {"ways", required_argument, NULL, OPT_WAYS},
     {"function", required_argument, NULL, OPT_FUNCTION},
@@ -37,7 +38,11 @@ static const char usage[] =
     "of two\n"
     "                          of sets. Conflicts between lines of a set are counted within bursts only\n"
     "  --phase N               only windows of this phase (see cachegram phases)\n"
-    "  --thread TID            only this thread's bursts\n"
+    "  --thread TID            only this thread's references\n"
+    "  --threads together|separate\n"
+    "                          all threads of a process share the cache (default), or each has one of that "
+    "size\n"
+    "                          for itself, as the first levels of most processors are\n"
     "  --function NAME         only references by this function, with what was inlined into it, named as "
     "for\n"
     "                          'cachegram annotate'; or by all that match a pattern, such as 'deflate*'\n"
@@ -103,6 +108,7 @@ static int compute_selected(struct profile *p, const struct analysis_question *q
 int cmd_mrc(int argc, char **argv)
 {
     static const char *const models[] = {"lru", "random", "statstack", NULL};
+    static const char *const threads[] = {"together", "separate", NULL};
     static const struct cli_syntax syntax = {"mrc", usage, ":h", options, NULL};
     struct cli_output output = {.format = REPORT_TEXT};
     struct analysis_question question = {.model = ANALYSIS_MODEL_LRU};
@@ -127,6 +133,10 @@ int cmd_mrc(int argc, char **argv)
             if (cli_number_option("mrc", "--thread", "thread", optarg, &question.tid) != 0)
                 return 2;
             break;
+        case OPT_THREADS:
+            if ((question.separate = cli_word_option("mrc", "--threads", optarg, threads)) < 0)
+                return 2;
+            break;
         case OPT_PHASE:
             if (cli_number_option("mrc", "--phase", "phase", optarg, &question.phase) != 0)
                 return 2;
@@ -147,6 +157,10 @@ int cmd_mrc(int argc, char **argv)
         return status;
     if (question.phase && (question.model != ANALYSIS_MODEL_LRU || question.tid || question.ways))
         return cli_misuse("mrc", "--phase cannot be combined with --model, --thread or --ways");
+    if (question.separate &&
+        (question.phase || question.model != ANALYSIS_MODEL_LRU || curve.function || curve.object))
+        return cli_misuse(
+            "mrc", "--threads separate cannot be combined with --model, --phase, --function or --object");
     if ((curve.function || curve.object) && (question.model != ANALYSIS_MODEL_LRU || question.ways))
         return cli_misuse("mrc", "--function and --object cannot be combined with --model or --ways");
     const char *file = cli_one_file("mrc", argc, argv);

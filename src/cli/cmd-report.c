@@ -59,6 +59,7 @@ struct reading {
     struct profile *p;
     struct analysis_summary summary;
     struct analysis_curve curve, sizes; /* the latter of the sizes printed */
+    struct analysis_curve separate;     /* of these, with a cache for each thread; points NULL: none */
     struct analysis_pirate pirate;
     struct analysis_answer answer;
     int answered;
@@ -120,6 +121,25 @@ static int compute_points(struct reading *r)
     all.n = r->curve.n;
     r->curve = all;
     return code;
+}
+
+/* Where threads work at the same time, the first levels of a machine's caches are usually not shared. */
+static int load_separate(struct reading *r, struct error *err)
+{
+    static const struct analysis_question question = {.model = ANALYSIS_MODEL_LRU, .separate = 1};
+    struct error ignored;
+    if (r->curve.n == 0 || r->curve.busy_threads < 2 || r->curve.lines_rate < 1)
+        return 0;
+    r->separate.profile = r->file;
+    r->separate.n = r->sizes.n;
+    if (!(r->separate.points = malloc(r->sizes.n * sizeof *r->separate.points)))
+        return error_set(err, -ENOMEM, "out of memory");
+    memcpy(r->separate.points, r->sizes.points, r->sizes.n * sizeof *r->separate.points);
+    if (analysis_curve_compute(r->p, &question, &r->separate, &ignored) == 0)
+        return 0;
+    free(r->separate.points);
+    r->separate.points = NULL;
+    return 0;
 }
 
 static int load_curve(struct reading *r, struct error *err)
@@ -198,6 +218,8 @@ static int load(struct reading *r, enum report_format format, size_t columns, st
     r->answered = cli_answer(r->p, &r->machines, &r->curve, &r->answer);
     if (format != REPORT_TEXT)
         return 0;
+    if ((code = load_separate(r, err)) != 0)
+        return code;
     load_hotspots(r);
     return load_grid(r, columns, err);
 }
@@ -231,6 +253,7 @@ static void put_text(FILE *out, const struct reading *r, const struct report_sty
                                          .nlevels = r->nlevels,
                                          .sizes = r->sizes.points,
                                          .nsizes = r->sizes.n,
+                                         .separate = r->separate.points,
                                          .verbose = verbose,
                                          .rows = rows};
     put_answer(out, r, style);
@@ -338,6 +361,7 @@ int cmd_report(int argc, char **argv)
     analysis_grid_clear(&r->grid);
     analysis_pirate_clear(&r->pirate);
     free(r->curve.points);
+    free(r->separate.points);
     free(r->sizes.points);
     free(r);
     return code == 0 ? 0 : cli_fail(&err);

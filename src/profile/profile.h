@@ -12,7 +12,7 @@
 #include "base/hist.h"
 #include "base/packed-hist.h"
 
-#define PROFILE_SCHEMA_VERSION 13
+#define PROFILE_SCHEMA_VERSION 14
 
 struct profile; /* opaque */
 
@@ -84,7 +84,10 @@ struct profile_watch {
     double tail_refs, tail_lines;
     uint64_t object; /* id of its data object (profile/objects.h); 0: not known */
     uint64_t pc;     /* of the instruction that touched it again; 0: not known */
-    uint64_t site;   /* id of that instruction (profile/sites.h); 0: not known; not written */
+    uint32_t tid;    /* of the thread that touched it again; 0: not known */
+    /* If that is the burst's thread, its CPU time in native code until then; NaN: it is not, or unknown. */
+    double own_cpu_ns;
+    uint64_t site; /* id of that instruction (profile/sites.h); 0: not known; not written */
 };
 
 /* Mode "sparse": a window, in which samples were started. */

@@ -416,6 +416,8 @@ static void take_watch(sqlite3_stmt *s, void *element)
         .object = (uint64_t)sqlite3_column_int64(s, 13),
         .tail_refs = profile_column_number(s, 14),
         .tail_lines = profile_column_number(s, 15),
+        .tid = (uint32_t)sqlite3_column_int64(s, 16),
+        .own_cpu_ns = profile_column_number(s, 17),
     };
 }
 
@@ -423,7 +425,8 @@ int profile_watches(struct profile *p, struct profile_watch **watches, size_t *n
 {
     static const struct profile_rows rows = {
         .sql = "SELECT id, burst, address, position, age, outcome_code, refs, clock_error, cpu_ns, weight,"
-               " inside_refs, pc, site, object, tail_refs, tail_lines FROM watch ORDER BY burst, id",
+               " inside_refs, pc, site, object, tail_refs, tail_lines, tid, own_cpu_ns FROM watch ORDER BY "
+               "burst, id",
         .size = sizeof **watches,
         .take = take_watch,
     };

@@ -359,11 +359,11 @@ int profile_set_outcome(struct profile *p, const struct profile_watch *watch, st
     int code = PROFILE_EXECUTE(
         p, err,
         "UPDATE watch SET outcome_code = ?, outcome = ?, refs = ?, clock_error = ?, cpu_ns = ?,"
-        " inside_refs = ?, pc = ?, tail_refs = ?, tail_lines = ? WHERE id = ?",
+        " inside_refs = ?, pc = ?, tail_refs = ?, tail_lines = ?, tid = ?, own_cpu_ns = ? WHERE id = ?",
         value_int(watch->outcome), value_text(profile_outcome_name(watch->outcome)), value_real(watch->refs),
         value_real(watch->clock_error), value_real(watch->cpu_ns), value_real(watch->translated_refs),
         value_id(watch->pc), value_real(watch->tail_refs), value_real(watch->tail_lines),
-        value_int(watch->id));
+        value_id(watch->tid), value_real(watch->own_cpu_ns), value_int(watch->id));
     if (code == 0 && sqlite3_changes(p->db) != 1)
         code = error_set(err, -ENOENT, "the profile '%s' holds no watched line %llu", p->path,
                          (unsigned long long)watch->id);

@@ -39,6 +39,8 @@ void report_curve_json(FILE *out, const struct analysis_curve *curve)
     }
     if (curve->function || curve->object)
         fprintf(out, "  \"selected_references\": %" PRIu64 ",\n", curve->selected);
+    if (curve->separate)
+        fputs("  \"threads\": \"separate\",\n", out);
     if (curve->phase)
         fprintf(out, "  \"phase\": %u,\n", curve->phase);
     if (curve->full_references)

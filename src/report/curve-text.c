@@ -41,6 +41,8 @@ void report_curve_text(FILE *out, const struct analysis_curve *curve, const stru
     fprintf(out, "Miss ratio by cache size: %s, ", curve->model);
     if (curve->phase)
         fprintf(out, "phase %" PRIu32 ", ", curve->phase);
+    if (curve->separate)
+        fputs("one for each thread, ", out);
     if (curve->ways)
         fprintf(out, "%u way%s, ", curve->ways, curve->ways == 1 ? "" : "s");
     fprintf(out, "%u-byte lines\n", curve->line_bytes);

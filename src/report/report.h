@@ -74,7 +74,8 @@ struct report_summary {
     const struct analysis_pirate *pirate; /* measured miss ratios are drawn over the curve */
     const double *levels;                 /* of this machine's caches, first level first */
     size_t nlevels;
-    const struct curve_point *sizes; /* printed below the drawing, by size */
+    const struct curve_point *sizes;    /* printed below the drawing, by size */
+    const struct curve_point *separate; /* of these sizes, with a cache for each thread; NULL: none */
     size_t nsizes;
     int verbose;
     unsigned rows; /* of the drawing */

@@ -151,9 +151,24 @@ static void put_ends(FILE *out, const struct analysis_summary *s)
     putc('\n', out);
 }
 
+#define SIZE_RATIO 64     /* bytes of a miss ratio with its interval */
+#define SHARED_COLUMNS 32 /* of the longest */
+
+static void put_ratio(const struct curve_point *point, char text[SIZE_RATIO])
+{
+    int n = isnan(point->miss_ratio) ? snprintf(text, SIZE_RATIO, "not enough samples")
+                                     : snprintf(text, SIZE_RATIO, "%7.3f%%", point->miss_ratio * 100);
+    if (point->high > point->low)
+        snprintf(text + n, (size_t)(SIZE_RATIO - n), "  (%.3f%% to %.3f%%)", point->low * 100,
+                 point->high * 100);
+}
+
 /* Below the drawing: some sizes, and which of this machine's caches has them. */
 static void put_sizes(FILE *out, const struct report_summary *parts)
 {
+    if (parts->separate)
+        fprintf(out, "              %-*s  %s\n", SHARED_COLUMNS, "shared by the threads",
+                "one for each thread");
     for (size_t i = 0; i < parts->nsizes; i++) {
         const struct curve_point *point = &parts->sizes[i];
         char text[SIZE_TEXT], level[32] = "";
@@ -161,13 +176,15 @@ static void put_sizes(FILE *out, const struct report_summary *parts)
             if (parts->levels[k] == point->size_bytes)
                 snprintf(level, sizeof level, "L%zu", k + 1);
         fprintf(out, "  %2s  %6s  ", level, size_format((uint64_t)point->size_bytes, text));
-        if (isnan(point->miss_ratio))
-            fputs("not enough samples", out);
-        else
-            fprintf(out, "%7.3f%%", point->miss_ratio * 100);
-        if (point->high > point->low)
-            fprintf(out, "  (%.3f%% to %.3f%%)", point->low * 100, point->high * 100);
-        putc('\n', out);
+        char shared[SIZE_RATIO];
+        put_ratio(point, shared);
+        if (!parts->separate) {
+            fprintf(out, "%s\n", shared);
+            continue;
+        }
+        char own[SIZE_RATIO];
+        put_ratio(&parts->separate[i], own);
+        fprintf(out, "%-*s  %s\n", SHARED_COLUMNS, shared, own);
     }
 }
 

@@ -34,7 +34,7 @@
 
 #define WIRE_ENV "CACHEGRAM_SESSION"
 #define WIRE_MAGIC 0x6d61726765686361ull /* "achegram" */
-#define WIRE_VERSION 30u
+#define WIRE_VERSION 31u
 /* The agent does not start in a process whose limit on memory leaves less: three times what it maps
  * (docs/agent-rules.md), so that the process does not reach the limit because of the agent. */
 #define WIRE_ROOM_MB 1056
@@ -189,6 +189,7 @@ struct wire_desc {
     /* CPU time of the process before the burst, without what profiling took. All time in translated code
      * counts as profiling's. */
     uint64_t app_cpu_ns;
+    uint64_t thread_ns; /* the same of the thread alone */
     /* References that the process made in translated code before the burst, except in recorded bursts. */
     uint64_t translated_refs;
     /* Clock `count`: right before the burst, so many references took so much CPU time of the thread in
@@ -278,6 +279,8 @@ struct wire_watch {
     uint64_t app_cpu_ns; /* wire_desc.app_cpu_ns at the moment at which the state stopped being PENDING */
     uint64_t translated_refs; /* wire_desc.translated_refs at that moment */
     uint64_t pc;              /* of the instruction that touched it; 0: not known */
+    uint32_t tid;             /* of the thread that did */
+    uint64_t thread_ns;       /* wire_desc.thread_ns of it at that moment; 0: not known */
     /* The same two when the thread whose survivor the line is got its answer, if other threads ran while it
      * waited for that; from_cpu_ns also includes what they ran while faults delayed the thread later. If the
      * thread had run alone, they would not have been ahead of it. 0: the values at the burst's end. */

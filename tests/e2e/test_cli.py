@@ -21,7 +21,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 CACHEGRAM = os.environ.get("CACHEGRAM", str(ROOT / "build" / "src" / "cli" / "cachegram"))
 SCHEMA = """
 PRAGMA application_id = 0x4367726d;
-PRAGMA user_version = 13;
+PRAGMA user_version = 14;
 CREATE TABLE run(key TEXT PRIMARY KEY, value) WITHOUT ROWID;
 CREATE TABLE process(id INTEGER PRIMARY KEY, pid, ppid, exe, start_ns);
 CREATE TABLE counter(process, name TEXT, value, PRIMARY KEY(process, name)) WITHOUT ROWID;
@@ -31,7 +31,7 @@ CREATE TABLE burst(id INTEGER PRIMARY KEY, process, tid, start_ns, end_ns, cpu_s
     start_refs REAL, refs_per_ns REAL, blocks, near_per_ns REAL, steps, string_hits REAL, gap_ns);
 CREATE TABLE watch(id INTEGER PRIMARY KEY, burst, address, position, age, outcome_code, outcome TEXT, refs REAL,
     clock_error REAL, cpu_ns REAL, weight REAL, inside_refs REAL, pc INTEGER, site INTEGER, object INTEGER,
-    tail_refs REAL, tail_lines REAL);
+    tail_refs REAL, tail_lines REAL, tid INTEGER, own_cpu_ns REAL);
 CREATE TABLE histogram(burst, kind TEXT, total, bins BLOB, PRIMARY KEY(burst, kind));
 """
 
@@ -152,7 +152,7 @@ def test_what_full_mode_does_not_hold(full):
     """The advice is what helps a user who did not ask for full mode, too: a short run is recorded like that."""
     for command, option in (("mrc", "--thread"), ("hotspots", "--tid")):
         said = one_line(cachegram(command, full, option, "100"), 1)
-        assert "--allowance 0" in said and "stack --threads separate" in said
+        assert "--allowance 0" in said and "mrc --threads separate" in said
     assert "sim FILE --cache L1:32K:8'" in one_line(cachegram("mrc", full, "--ways", "8"), 1)
 
 

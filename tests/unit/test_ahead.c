@@ -37,6 +37,7 @@ struct test {
     uint32_t *offsets;
     struct decoder *decoder;
     struct process_stack *stack;
+    struct thread_stacks *threads;
     uint64_t words[BUFFERS][WORDS];
     uint64_t nwords[BUFFERS];
     uint32_t executions[WIRE_MAX_BLOCKS], executed[WIRE_MAX_BLOCKS + 1];
@@ -99,8 +100,10 @@ static int setup(void **state)
     struct decode_source source = {t->area, sizeof(t->area), t->offsets};
     t->decoder = decoder_new(64, &source, NULL);
     t->stack = process_stack_new(NULL);
+    t->threads = thread_stacks_new(NULL);
     assert_non_null(t->decoder);
     assert_non_null(t->stack);
+    assert_non_null(t->threads);
     assert_int_equal(decoder_strings(t->decoder, DECODE_STRINGS_REPEAT), 0);
     t->noted = (struct decode_sites){
         .executions = t->executions, .executed = t->executed, .more = count_more, .ctx = t};
@@ -113,6 +116,7 @@ static int teardown(void **state)
 {
     struct test *t = *state;
     process_stack_free(t->stack);
+    thread_stacks_free(t->threads);
     decoder_free(t->decoder);
     free(t->offsets);
     free(t);
@@ -195,6 +199,7 @@ static int begin(struct test *t, struct ahead *a, const struct wire_desc *desc, 
     const struct ahead_source source = {.process = 5,
                                         .decoder = t->decoder,
                                         .stack = t->stack,
+                                        .threads = t->threads,
                                         .run = t->seen->run,
                                         .desc = desc,
                                         .words = words,

@@ -63,7 +63,8 @@ struct burst_ops {
     /* It is about to enter translated code, for a counting stretch or a recorded burst. */
     void (*entered)(struct thread *t);
     void (*left)(struct thread *t);
-    void (*describe)(const struct thread *t, struct wire_desc *d); /* fills app_cpu_ns and translated_refs */
+    void (*describe)(const struct thread *t,
+                     struct wire_desc *d); /* fills app_cpu_ns, thread_ns and translated_refs */
     /* Before the buffer is handed over: the number of a question to the collector that goes with it; 0: none.
      * Afterwards: waits for the answer. */
     uint32_t (*prepare_question)(struct thread *t, uint64_t burst);

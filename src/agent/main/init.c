@@ -209,6 +209,7 @@ static const struct translator_ops translator_callbacks = {
 static void describe_burst(const struct thread *t, struct wire_desc *d)
 {
     d->app_cpu_ns = watch_burst_app_cpu_ns(t);
+    d->thread_ns = watch_burst_thread_ns(t);
     d->translated_refs = watch_translated_refs();
 }
 

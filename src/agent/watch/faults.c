@@ -17,7 +17,7 @@
 /* Program CPU time of the other threads. */
 static uint64_t others_ns(const struct thread *t)
 {
-    return watch_app_cpu_ns() - (cpu_ns() - t->watch.overhead_ns);
+    return watch_app_cpu_ns() - watch_thread_ns(t);
 }
 
 /* While a fault delays the thread and its page is accessible, time that the other threads run must not

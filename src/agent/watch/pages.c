@@ -9,6 +9,7 @@
 #include "agent/sys/own.h"
 #include "agent/sys/session.h"
 #include "agent/sys/sys.h"
+#include "agent/threads/threads.h"
 #include "agent/thread.h"
 #include "agent/watch/watch-internal.h"
 
@@ -64,9 +65,12 @@ void settle_range(uint64_t low, uint64_t high, enum wire_watch_state state)
 
 void hit_range(uint64_t low, uint64_t high, uint64_t ago_ns, uint64_t translated_refs, uint64_t pc)
 {
+    const struct thread *t = thread_self();
     for (unsigned i = 0; i < WIRE_MAX_WATCHES; i++)
         if (lies_in(&watching()->watch[i], low, high)) {
             watching()->watch[i].pc = pc;
+            watching()->watch[i].tid = t ? t->tid : (uint32_t)sys0(SYS_gettid);
+            watching()->watch[i].thread_ns = t ? watch_thread_ns(t) - ago_ns : 0;
             settle_at(&watching()->watch[i], WIRE_WATCH_HIT, watch_app_cpu_ns() - ago_ns, translated_refs);
             count_add(&proc->count.watch_hits, 1);
         }

@@ -23,6 +23,16 @@ uint64_t watch_app_cpu_ns(void)
     return sys_clock_ns(CLOCK_PROCESS_CPUTIME_ID) - __atomic_load_n(&overhead_ns, __ATOMIC_RELAXED);
 }
 
+uint64_t watch_thread_ns(const struct thread *t)
+{
+    return cpu_ns() - t->watch.overhead_ns;
+}
+
+uint64_t watch_burst_thread_ns(const struct thread *t)
+{
+    return t->watch.burst_cpu_ns - t->watch.burst_overhead_ns;
+}
+
 void add_overhead(struct thread *t, uint64_t ns)
 {
     t->watch.overhead_ns += ns;

@@ -118,7 +118,8 @@ void unlink_thread(const struct thread *gone); /* removes it from the list */
 void reset_spending(void); /* at each question */
 
 /* time.c */
-uint64_t cpu_ns(void); /* of the thread */
+uint64_t cpu_ns(void);                            /* of the thread */
+uint64_t watch_thread_ns(const struct thread *t); /* without what profiling took */
 /* ns of CPU time, perhaps negative, were not the program's own. */
 void add_overhead(struct thread *t, uint64_t ns);
 void charge_burst_end(struct thread *t);

@@ -27,6 +27,8 @@ int watch_several_threads(void); /* there are several threads, or one is being c
 uint64_t watch_app_cpu_ns(void); /* the process's CPU time without what profiling took */
 /* The same as if the thread's burst that ends now had not happened, from watch_burst_begins on. */
 uint64_t watch_burst_app_cpu_ns(const struct thread *t);
+/* Likewise of the thread alone, at the beginning of its burst. */
+uint64_t watch_burst_thread_ns(const struct thread *t);
 /* References that the process made in counting code and probe bursts, whose time is not in
  * watch_app_cpu_ns. */
 uint64_t watch_translated_refs(void);

@@ -153,16 +153,22 @@ static int decode(struct ahead *a, struct job *job)
 static void measure(struct job *job)
 {
     struct ahead_buffer *out = &job->out;
+    const struct ahead_source *source = &job->source;
+    const struct stackdist *distances = process_stack_distances(source->stack);
     size_t nfar = 0;
     for (size_t i = 0; i < out->nbatches && out->status == 0; i++) {
         struct ahead_batch *batch = &job->batches[i];
         batch->far = (struct stackdist_far){
             .least = OCTAVES_LEAST, .at = job->far_at + nfar, .stack = job->far_stack + nfar};
-        out->status = process_stack_touch(job->source.stack, &batch->touches, &out->stack, job->source.run,
+        out->status = thread_stacks_touch(source->threads, job->desc.tid, distances, &batch->touches);
+        if (out->status < 0)
+            break;
+        out->status = process_stack_touch(source->stack, &batch->touches, &out->stack, source->run,
                                           &out->cold, &batch->far);
         nfar += batch->far.n;
     }
-    out->bins = hist_bin(stackdist_lines(process_stack_distances(job->source.stack))) + 1;
+    out->bins = hist_bin(stackdist_lines(distances)) + 1;
+    thread_stacks_buffer(source->threads, &out->stack, out->bins, out->cold, &job->desc);
 }
 
 /* The thread of a stage: as soon as the stage before has finished a job, it is its turn. */

@@ -20,6 +20,7 @@
 #include "base/hist.h"
 #include "collect/records/decode.h"
 #include "collect/reduce/process-stack.h"
+#include "collect/reduce/thread-stacks.h"
 #include "sim/stackdist.h"
 
 struct ahead;
@@ -54,6 +55,7 @@ struct ahead_source {
     uint64_t process;
     struct decoder *decoder;
     struct process_stack *stack;
+    struct thread_stacks *threads;
     struct hist *run;
     const struct wire_desc *desc;
     const uint64_t *words;

@@ -61,7 +61,9 @@ struct reducer {
 /* Destination of a buffer's lines. */
 struct sink {
     struct reducer *reducer;
-    struct process_stack *stack; /* full mode, else NULL */
+    struct process_stack *stack;   /* full mode, else NULL */
+    struct thread_stacks *threads; /* full mode of all lines */
+    uint32_t tid;
     struct decoder *decoder;
     struct sites *sites; /* NULL: not counted */
     struct objects *objects;
@@ -152,6 +154,7 @@ static void process_free(struct reduce_process *process)
 {
     parts_free(process->parts);
     process_stack_free(process->stack);
+    thread_stacks_free(process->threads);
     refclock_free(process->clock);
     decoder_free(process->decoder);
     sites_free(process->sites);
@@ -213,8 +216,11 @@ static int make_stack(const struct reducer *r, struct reduce_process *process, s
         process->stack = NULL;
         return error_set(err, -ENOMEM, "out of memory for the references of a process");
     }
-    if (r->sample != NULL || (process->sites = sites_new(COLLECT_NEAR_EVERY, err)) != NULL)
+    if (r->sample != NULL || ((process->sites = sites_new(COLLECT_NEAR_EVERY, err)) != NULL &&
+                              (process->threads = thread_stacks_new(err)) != NULL))
         return 0;
+    sites_free(process->sites);
+    process->sites = NULL;
     process_stack_free(process->stack);
     process->stack = NULL;
     return -ENOMEM;
@@ -302,7 +308,9 @@ static int take_lines(void *ctx, const uint64_t *lines, size_t n)
                                 lines, n);
     } else {
         batch.touches.repeats = decoder_repeats(s->decoder, &batch.touches.nrepeats);
-        status = process_stack_touch(s->stack, &batch.touches, &r->buffer_stack, r->hist, &s->cold, far);
+        status = thread_stacks_touch(s->threads, s->tid, process_stack_distances(s->stack), &batch.touches);
+        if (status == 0)
+            status = process_stack_touch(s->stack, &batch.touches, &r->buffer_stack, r->hist, &s->cold, far);
     }
     if (status == 0 && far != NULL) {
         batch.far = *far;
@@ -371,6 +379,7 @@ static int add_to_window(struct reducer *r, struct reduce_process *process, cons
                                 bins, sink->cold, process->decoder, executed);
     merge_stack(r, stack, bins);
     if (ahead == NULL) {
+        thread_stacks_buffer(sink->threads, stack, bins, sink->cold, desc);
         memset(r->buffer_stack.count, 0, bins * sizeof(r->buffer_stack.count[0]));
         r->buffer_stack.total = 0;
     }
@@ -502,6 +511,7 @@ int reduce_ahead(struct reducer *r, struct reduce_process *process, const struct
     const struct ahead_source source = {.process = process->id,
                                         .decoder = process->decoder,
                                         .stack = process->stack,
+                                        .threads = process->threads,
                                         .run = r->hist,
                                         .desc = desc,
                                         .words = words,
@@ -584,6 +594,8 @@ int reduce_buffer(struct reducer *r, struct reduce_process *process, const struc
         return -ENOMEM;
     struct sink sink = {.reducer = r,
                         .stack = full ? process->stack : NULL,
+                        .threads = full ? process->threads : NULL,
+                        .tid = desc->tid,
                         .decoder = process->decoder,
                         .process = process->id,
                         .sites = full ? process->sites : NULL,
@@ -735,6 +747,9 @@ int reduce_process_code(struct reducer *r, struct reduce_process *process, struc
         }
         status = size > 0 ? profile_put_sites_counts(p, 0, process->id, bytes, size, err) : 0;
     }
+    if (status == 0 && process->threads != NULL)
+        status = thread_stacks_store(process->threads, p, process->id,
+                                     r->full_over ? process_stack_distances(process->stack) : NULL, err);
     if (status == 0 &&
         (status = code_add_process(r->code, process->decoder, process->site_blocks, code, &bytes, &size)) < 0)
         error_set(err, status, "out of memory for the code of a process");

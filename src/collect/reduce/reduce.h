@@ -28,6 +28,7 @@
 #include "collect/reduce/shape.h"
 #include "collect/reduce/sharing.h"
 #include "collect/reduce/sites.h"
+#include "collect/reduce/thread-stacks.h"
 #include "collect/reduce/windows.h"
 #include "profile/profile.h"
 #include "sim/linesample.h"
@@ -52,14 +53,15 @@ struct reduce_totals {
 struct reduce_process {
     uint64_t id; /* in the profile */
     struct decoder *decoder;
-    struct process_stack *stack; /* full mode with distances; owned */
-    struct refclock *clock;      /* owned */
-    struct sites *sites;         /* full mode with distances: of its whole life; owned */
-    struct shape *shape;         /* NULL: not looked at; owned */
-    struct sharing *sharing;     /* likewise */
-    struct objects *objects;     /* NULL: not attributed; owned */
-    struct call_paths *paths;    /* NULL: not known; owned */
-    struct reduce_parts *parts;  /* full mode: of `sites`, with code that may change; NULL: none; owned */
+    struct process_stack *stack;   /* full mode with distances; owned */
+    struct thread_stacks *threads; /* likewise, of all lines; owned */
+    struct refclock *clock;        /* owned */
+    struct sites *sites;           /* full mode with distances: of its whole life; owned */
+    struct shape *shape;           /* NULL: not looked at; owned */
+    struct sharing *sharing;       /* likewise */
+    struct objects *objects;       /* NULL: not attributed; owned */
+    struct call_paths *paths;      /* NULL: not known; owned */
+    struct reduce_parts *parts;    /* full mode: of `sites`, with code that may change; NULL: none; owned */
     struct jit_process jit;
     uint8_t *site_blocks;           /* bit: the block's sites occur in stored counts; owned */
     struct windows_code *places;    /* of code, for windows; NULL: none; owned */

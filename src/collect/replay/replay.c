@@ -161,6 +161,7 @@ static int report_outcome(struct replay *r, const struct watched *w, uint64_t no
     }
     double refs = clock_at(s, now) - clock_at(s, w->from);
     const struct profile_watch watch = {.id = w->id,
+                                        .own_cpu_ns = NAN,
                                         .outcome = outcome,
                                         .tail_refs = NAN,
                                         .tail_lines = NAN,

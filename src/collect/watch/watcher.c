@@ -35,6 +35,9 @@ struct line {
     uint64_t translated_refs;     /* of these, what wire_desc.translated_refs counts */
     struct moment touched;        /* in a burst; ns 0: not */
     uint64_t pc;                  /* of the instruction that did; 0: not known */
+    uint32_t tid;                 /* of the thread that did */
+    uint32_t own_tid;             /* of its burst */
+    uint64_t own_from_ns, own_ns; /* that thread's CPU time then, and when it touched the line in a burst */
     int in_tail;                  /* not watched after its burst's tail */
     int protection;               /* of its page */
     double tail_refs, tail_lines; /* see profile_watch */
@@ -110,12 +113,21 @@ static struct moment beginning(const struct watcher *w, const struct line *l)
     return from;
 }
 
+/* CPU time of the line's own thread in native code until it touched the line. */
+static double own_time(const struct line *l, uint64_t ns)
+{
+    return ns == 0 ? NAN : ns > l->own_from_ns ? (double)(ns - l->own_from_ns) : 0;
+}
+
 /* Stores the outcome of lines[i], and removes it. */
 static int record_outcome(struct watcher *w, unsigned i, enum profile_outcome outcome, struct moment at,
                           struct error *err)
 {
     struct line *l = &w->lines[i];
     struct moment from = beginning(w, l);
+    const struct wire_watch *seen =
+        l->touched.ns == 0 && l->slot >= 0 ? &w->proc->watching.watch[l->slot] : NULL;
+    uint32_t tid = outcome != PROFILE_REUSED ? 0 : seen != NULL ? seen->tid : l->tid;
     const struct profile_watch watch = {
         .id = l->id,
         .outcome = outcome,
@@ -125,9 +137,11 @@ static int record_outcome(struct watcher *w, unsigned i, enum profile_outcome ou
         .clock_error = NAN,
         .tail_refs = l->tail_refs,
         .tail_lines = l->tail_lines,
-        .pc = outcome != PROFILE_REUSED            ? 0
-              : l->touched.ns == 0 && l->slot >= 0 ? w->proc->watching.watch[l->slot].pc
-                                                   : l->pc,
+        .pc = outcome != PROFILE_REUSED ? 0
+              : seen != NULL            ? seen->pc
+                                        : l->pc,
+        .tid = tid,
+        .own_cpu_ns = tid == l->own_tid ? own_time(l, seen != NULL ? seen->thread_ns : l->own_ns) : NAN,
     };
     int status = watches_outcome(w->watches, &watch, err);
     if (l->slot >= 0) {
@@ -235,6 +249,8 @@ static void look_for_touched(struct watcher *w, const struct watcher_lines *touc
             continue;
         w->position[i] = w->touches + touch->before + 1;
         w->lines[i].pc = touch->pc;
+        w->lines[i].tid = w->desc.tid;
+        w->lines[i].own_ns = w->desc.thread_ns;
     }
 }
 
@@ -251,6 +267,8 @@ static void take_request(struct watcher *w, const struct watch_request *request)
         .from_refs = within_burst(w, w->touches).refs,
         .translated_refs = w->desc.translated_refs,
         .in_tail = request->in_tail,
+        .own_tid = w->desc.tid,
+        .own_from_ns = w->desc.thread_ns,
         .tail_refs = NAN,
         .tail_lines = NAN,
         .slot = -1,
@@ -261,6 +279,8 @@ static void take_request(struct watcher *w, const struct watch_request *request)
     if ((touch = touch_in_tail(w, w->n - 1)) != NULL) {
         l->touched = within_burst(w, w->touches + touch->before);
         l->pc = touch->pc;
+        l->tid = w->desc.tid;
+        l->own_ns = w->desc.thread_ns;
         length = touch->before;
     }
     l->tail_refs = (double)length;
@@ -422,8 +442,11 @@ static int record_ended(struct watcher *w, int agent_waits, struct error *err)
     for (unsigned i = 0; i < w->n && status == 0;) {
         enum profile_outcome outcome = PROFILE_REUSED;
         struct moment at = w->lines[i].touched;
-        if (at.ns == 0 && !ended(w, i, &outcome, &at) && w->position[i] != 0)
+        if (at.ns == 0 && !ended(w, i, &outcome, &at) && w->position[i] != 0) {
             at = w->lines[i].touched = touch_of(w, i);
+            w->lines[i].tid = w->desc.tid;
+            w->lines[i].own_ns = w->desc.thread_ns;
+        }
         if (at.ns != 0 && (agent_waits || w->lines[i].slot < 0)) /* else its slot cannot be freed now */
             status = record_outcome(w, i, outcome, at, err);
         else

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""mrc --threads separate: each thread in a cache of its own.
+
+`sweeps` has two threads that go through memory from end to end, again and again: its own of 64 and 256 KB, or
+all through the same.
+"""
+import csv
+import io
+import sqlite3
+import subprocess
+
+import pytest
+
+from conftest import BURST, FULL, TARGETS, run, totals
+
+LINE = 64
+KB = 1024
+SIZES = "32K,128K,192K,384K,1M,4M,16M,64M"
+
+
+@pytest.fixture(scope="module")
+def sweeps(tmp_path_factory):
+    program = tmp_path_factory.mktemp("sweeps") / "sweeps"
+    subprocess.run(["gcc", "-O1", "-pthread", "-o", program, TARGETS / "sweeps.c"], check=True)
+    return program
+
+
+def curve(cachegram, db, *options, sizes=SIZES):
+    got = run([cachegram, "mrc", "--format", "csv", "--sizes", sizes, *options, db])
+    assert got.status == 0, got.err
+    rows = csv.DictReader(io.StringIO(got.out.decode()))
+    return {int(r["size_bytes"]) // KB: float(r["miss_ratio"] or "nan") for r in rows}
+
+
+def threads(db):
+    with sqlite3.connect(db) as profile:
+        return [tid for tid, in profile.execute("SELECT tid FROM thread_histogram WHERE tid != 0 ORDER BY tid")]
+
+
+def test_exact_by_thread(cachegram, sweeps, tmp_path):
+    """Full mode against the trace of the same run, whose distances are measured by other code: each thread, every size."""
+    db, trace = tmp_path / "p.db", tmp_path / "t"
+    assert run([cachegram, "record", *FULL, "--trace", trace, "-o", db, "--", sweeps, "own", 64, 256, 300]).status == 0
+    twin = run([cachegram, "stack", "--threads", "separate", "--format", "csv", "--sizes", SIZES, trace])
+    assert twin.status == 0, twin.err
+    rows = list(csv.DictReader(io.StringIO(twin.out.decode())))
+    assert len(threads(db)) == 3 and sorted({int(r["tid"]) for r in rows}) == threads(db)
+    for tid in threads(db):
+        got = curve(cachegram, db, "--threads", "separate", "--thread", str(tid))
+        for r in rows:
+            if int(r["tid"]) == tid:
+                assert got[int(r["size_bytes"]) // KB] == pytest.approx(float(r["miss_ratio"]), abs=1e-9)
+
+
+def test_all_threads(cachegram, sweeps, tmp_path):
+    """All of them: the thread with 64 KB hits in a cache of that size whatever the other does, which needs 256 KB."""
+    db = tmp_path / "p.db"
+    rounds = 400
+    assert run([cachegram, "record", *FULL, "-o", db, "--", sweeps, "own", 64, 256, rounds]).status == 0
+    own = curve(cachegram, db, "--threads", "separate")
+    shared = curve(cachegram, db)
+    # Both make as many sweeps: the smaller makes a fifth of their touches.
+    touches = rounds * (64 + 256) * KB // LINE
+    references = totals(db)["references"]
+    misses = {size: ratio * references for size, ratio in own.items()}
+    assert misses[32] == pytest.approx(touches, rel=0.02)
+    assert misses[128] == pytest.approx(touches * 4 / 5, rel=0.02)
+    assert misses[192] == pytest.approx(misses[128], rel=0.01)
+    assert misses[384] < 0.02 * touches
+    # They take turns in pieces of buffers, so how much of a shared one misses is not certain; some does.
+    assert shared[128] > own[128] - 1e-3 and shared[64 * KB] == pytest.approx(own[64 * KB], abs=1e-3)
+    shown = run([cachegram, "report", db]).out.decode()
+    assert "shared by the threads" in shown and "one for each thread" in shown
+    assert '"threads": "separate"' in run([cachegram, "mrc", "--threads", "separate", "--format", "json", db]).out.decode()
+
+
+def bounds(cachegram, db, size, *options):
+    got = run([cachegram, "mrc", "--format", "csv", "--sizes", size, *options, db])
+    assert got.status == 0, got.err
+    return tuple(float(x) for x in got.out.decode().splitlines()[1].split(",")[2:])
+
+
+def test_estimated(cachegram, sweeps, tmp_path):
+    """Two threads of 20 MB each, beyond the reach of bursts: each hits in 32 MB of its own, and not in 12."""
+    db = tmp_path / "p.db"
+    assert run([cachegram, "record", *BURST, "-o", db, "--", sweeps, "own", 20 * KB, 20 * KB, 4000]).status == 0
+    low, high = bounds(cachegram, db, "12M", "--threads", "separate")
+    assert low > 0.7 and high > 0.9
+    low, high = bounds(cachegram, db, "32M", "--threads", "separate")
+    assert low < 0.05 and high < 0.2
+    # While the thread that touches its line again waits for the other at the barrier, only its own time counts.
+    with sqlite3.connect(db) as profile:
+        times = profile.execute("SELECT w.own_cpu_ns, w.cpu_ns FROM watch w JOIN burst b ON b.id = w.burst "
+                                "WHERE w.outcome = 'reused' AND w.cpu_ns > 0 AND w.tid = b.tid").fetchall()
+    assert len(times) > 100 and all(0 < own <= 1.5 * both + 1e5 for own, both in times)
+
+
+def test_touched_by_others(cachegram, sweeps, tmp_path):
+    """All lines are touched in turn by both threads: watched lines tell when the other touched them, so in a cache
+    of its own a thread's next touch is less well known."""
+    db = tmp_path / "p.db"
+    assert run([cachegram, "record", *BURST, "-o", db, "--", sweeps, "turns", 20 * KB, 20 * KB, 1200]).status == 0
+    with sqlite3.connect(db) as profile:
+        same = profile.execute("SELECT w.tid = b.tid FROM watch w JOIN burst b ON b.id = w.burst "
+                               "WHERE w.outcome = 'reused' AND w.cpu_ns > 0").fetchall()
+    # Not seen: the other's touches while the first is still in the tail of its burst, a third of its sweep.
+    assert len(same) >= 20 and 0.2 * len(same) < len(same) - sum(s for s, in same)
+    assert bounds(cachegram, db, "32M", "--threads", "separate")[1] > bounds(cachegram, db, "32M")[1] + 0.05
+
+
+def test_one_thread(cachegram, tmp_path):
+    """There is no difference, in any mode; by thread there is none to be found in full mode."""
+    program = ["perl", "-e", "my %h; $h{$_ * 7 % 10007} += $_ for 1 .. 100000"]
+    for options in (FULL, [], BURST):
+        db = tmp_path / "p.db"
+        assert run([cachegram, "record", *options, "-o", db, "--", *program]).status == 0
+        assert curve(cachegram, db, "--threads", "separate") == pytest.approx(curve(cachegram, db), nan_ok=True)
+        assert threads(db) == []
+
+
+def test_processes(cachegram, sweeps, tmp_path):
+    """A process with threads and one without: the latter counts in both."""
+    db = tmp_path / "p.db"
+    both = f"{sweeps} own 64 256 100; {sweeps} one 256 256 100"
+    assert run([cachegram, "record", *FULL, "-o", db, "--", "sh", "-c", both]).status == 0
+    own = curve(cachegram, db, "--threads", "separate")  # 64 KB hit there
+    misses = own[192] * totals(db)["references"]
+    assert misses == pytest.approx(2 * 100 * 256 * KB // LINE, rel=0.05)
+    assert own[64 * KB] * totals(db)["references"] < 0.05 * misses
+
+
+@pytest.mark.parametrize("options, why", [
+    (["--model", "random"], "cannot be combined with --model"),
+    (["--phase", "1"], "cannot be combined with --model, --phase"),
+    (["--function", "main"], "--function or --object"),
+    (["--thread", "1"], "has no references by thread 1"),
+])
+def test_refused(options, why, cachegram, sweeps, tmp_path):
+    db = tmp_path / "p.db"
+    assert run([cachegram, "record", *FULL, "-o", db, "--", sweeps, "own", 64, 64, 10]).status == 0
+    got = run([cachegram, "mrc", "--threads", "separate", *options, db])
+    assert got.status in (1, 2) and why.encode() in got.err and got.err.count(b"\n") == 1
