@@ -56,6 +56,10 @@ static const char usage[] =
     "distribution of miss ratios over the run's parts (CDF error), and the mean error of the miss ratio at\n"
     "the same time.\n"
     "\n"
+    "Of two runs in which several threads worked at the same time, the curves that are compared are those "
+    "of\n"
+    "a cache for each thread, since only these are exact (mrc --threads separate).\n"
+    "\n"
     "  --sizes LIST            cache sizes, such as 32K,1M,8M or 1K..64M (default, every half power of two)\n"
     "  --overhead PCT          budget of the first run (default 5), see record\n"
     "  --allowance TIME        CPU time that the first run may add in addition (default 1s), see record\n"
@@ -85,6 +89,7 @@ struct result {
     size_t n;
     struct report_verify_time times[TIME_SIZES];
     size_t ntimes, parts, unknown_parts;
+    int separate; /* curves of a cache for each thread */
 };
 
 static int parse_option(int opt, const char *value, struct verify_options *o)
@@ -110,17 +115,29 @@ static int parse_option(int opt, const char *value, struct verify_options *o)
     }
 }
 
-static int load_curve(const char *file, struct analysis_curve *curve, struct error *err)
+static int load_curve(const char *file, int separate, struct analysis_curve *curve, struct error *err)
 {
     struct profile *p;
     int status = profile_open(file, &p, err);
     if (status < 0)
         return status;
     curve->profile = file;
-    const struct analysis_question question = {.model = ANALYSIS_MODEL_LRU};
+    const struct analysis_question question = {.model = ANALYSIS_MODEL_LRU, .separate = separate};
     status = analysis_curve_compute(p, &question, curve, err);
     profile_close(p, 0, NULL);
     return status;
+}
+
+/* The curves of two profiles. Where threads worked at the same time, what a cache that they share misses
+ * depends on the order in which their references were recorded. */
+static int load_curves(const char *sampled, const char *full, struct result *r, struct analysis_curve *exact,
+                       struct error *err)
+{
+    int status = load_curve(full, 0, exact, err);
+    r->separate = status == 0 && exact->full && exact->busy_threads > 1;
+    if (r->separate)
+        status = load_curve(full, 1, exact, err);
+    return status == 0 ? load_curve(sampled, r->separate, &r->estimate, err) : status;
 }
 
 /* Warns if the profile of full mode, whose curve is taken as exact, lacks references. */
@@ -230,7 +247,8 @@ static void print(const struct result *r, const char *estimate_of, const struct 
                               .times = r->times,
                               .ntimes = r->ntimes,
                               .parts = r->parts,
-                              .unknown_parts = r->unknown_parts};
+                              .unknown_parts = r->unknown_parts,
+                              .separate = r->separate};
     report_verify(stdout, &v, output->format, &style);
 }
 
@@ -327,8 +345,7 @@ static int verify_command(const struct verify_options *o, char **argv, struct re
     if (run_once(o, 0, burst, argv, &of_burst, &first) == 0 && !cli_interrupted() &&
         rewind_stdin(start) == 0 && run_once(o, 1, full, argv, &of_full, &second) == 0) {
         struct analysis_curve exact = {.points = r->exact, .n = r->n};
-        if (load_curve(burst, &r->estimate, &err) < 0 || load_curve(full, &exact, &err) < 0 ||
-            compare_times(burst, full, r, &err) < 0) {
+        if (load_curves(burst, full, r, &exact, &err) < 0 || compare_times(burst, full, r, &err) < 0) {
             cli_fail(&err);
         } else {
             status = 0;
@@ -382,7 +399,7 @@ static int verify_profiles(const char *sampled, const char *full, struct result 
     struct error err;
     struct analysis_curve exact = {.points = r->exact, .n = r->n};
     r->exact_of = full;
-    if (load_curve(sampled, &r->estimate, &err) < 0 || load_curve(full, &exact, &err) < 0)
+    if (load_curves(sampled, full, r, &exact, &err) < 0)
         return cli_fail(&err);
     if (!exact.full) {
         error_set(&err, -EINVAL, "%s is not a profile of full mode: there is no exact curve", full);
@@ -421,7 +438,7 @@ static int verify_files(const char *profile, const char *trace, struct result *r
 {
     struct error err;
     r->exact_of = trace;
-    if (load_curve(profile, &r->estimate, &err) < 0)
+    if (load_curve(profile, 0, &r->estimate, &err) < 0)
         return cli_fail(&err);
     struct trace_reader *reader = trace_open(trace, NULL, &err);
     int status = reader ? 0 : -1;

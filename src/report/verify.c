@@ -74,6 +74,7 @@ static void print_json(FILE *out, const struct report_verify *v)
             ",\n  \"exact_references\": %" PRIu64 ",\n  \"overhead_percent\": ",
             v->line_bytes, v->bursts, v->estimate_references, v->exact_references);
     report_json_number(out, v->overhead_percent);
+    fprintf(out, ",\n  \"threads\": \"%s\"", v->separate ? "separate" : "together");
     report_json_member_number(out, ",\n  ", "mean_absolute_error", e.mean);
     report_json_member_number(out, ",\n  ", "worst_absolute_error", e.worst);
     struct report_verify_time mean = mean_of_times(v);
@@ -126,7 +127,8 @@ static void print_text(FILE *out, const struct report_verify *v, const struct re
         fprintf(out, ", overhead %.1f%%", v->overhead_percent);
     fputs("\nExact from ", out);
     report_plain(out, v->exact_of);
-    fprintf(out, ": %" PRIu64 " references, %u-byte lines\n\n", v->exact_references, v->line_bytes);
+    fprintf(out, ": %" PRIu64 " references, %u-byte lines%s\n\n", v->exact_references, v->line_bytes,
+            v->separate ? "\nSeveral threads at the same time: in a cache for each of them" : "");
     fputs("      size     exact  estimate       low      high     error   (miss ratio in %)\n", out);
     for (size_t i = 0; i < v->n; i++) {
         int inside = is_inside(&v->estimate[i], &v->exact[i]);

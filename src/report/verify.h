@@ -23,6 +23,7 @@ struct report_verify {
     } * times;
     size_t ntimes;        /* 0: not known */
     size_t parts;         /* of the run, that were compared */
+    int separate;         /* the curves are those of a cache for each thread */
     size_t unknown_parts; /* of them without an estimate at some size: taken as the mean of the others */
 };
 

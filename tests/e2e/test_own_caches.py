@@ -6,6 +6,7 @@ all through the same.
 """
 import csv
 import io
+import json
 import sqlite3
 import subprocess
 
@@ -127,6 +128,17 @@ def test_processes(cachegram, sweeps, tmp_path):
     misses = own[192] * totals(db)["references"]
     assert misses == pytest.approx(2 * 100 * 256 * KB // LINE, rel=0.05)
     assert own[64 * KB] * totals(db)["references"] < 0.05 * misses
+
+
+def test_verify(cachegram, sweeps):
+    """It compares what is exact: with a shared cache of 512 KB the order of the threads' buffers would decide."""
+    got = run([cachegram, "verify", "--format", "json", "--sizes", "512K,1M", "--", sweeps, "own", 384, 384, 400])
+    assert got.status == 0, got.err
+    report = json.loads(got.out)
+    assert report["threads"] == "separate"
+    assert all(point["exact"] < 0.02 for point in report["points"])
+    alone = run([cachegram, "verify", "--format", "json", "--sizes", "1M", "--", sweeps, "one", 384, 384, 100])
+    assert json.loads(alone.out)["threads"] == "together"
 
 
 @pytest.mark.parametrize("options, why", [
