@@ -16,13 +16,15 @@ demo:
 
 test:
 	@scripts/install-deps.sh build demo test
-	@$(MAKE) --no-print-directory build
+	@scripts/build-zydis.sh
+	@scripts/build.sh build -Dtests=true
 	@scripts/run-tests.sh
 
 # All of that, and then the tests that take minutes (an hour or more in all).
 test-long:
 	@scripts/install-deps.sh build demo test long
-	@$(MAKE) --no-print-directory build
+	@scripts/build-zydis.sh
+	@scripts/build.sh build -Dtests=true
 	@CACHEGRAM_TEST_LONG=1 scripts/run-tests.sh
 
 # Five minutes of the hunt on Debian's own kernel, in an emulated machine; as root. VM="pytest tests/e2e/test_hunted.py"

@@ -40,7 +40,7 @@ unit_tests() {
         return
     fi
     rm -f "$folder/meson-logs/testlog.junit.xml"
-    meson test -C "$folder" --no-rebuild --print-errorlogs
+    meson test -C "$folder" --no-rebuild --print-errorlogs --timeout-multiplier 4
     local status=$?
     grep -h '^not tested here' "$folder/meson-logs/testlog.txt" | sort -u
     cp "$folder/meson-logs/testlog.junit.xml" "$results/$name.xml" # missing: counted as a failure
@@ -51,10 +51,30 @@ unit_tests() {
 }
 
 unit_tests build unit
+
+# The sanitized ones are built and run in the time that the rest leaves of the processors: tests wait often. With
+# autogroups, a nice value only counts within its session.
 # Undefined behaviour is only a remark unless recovery is off.
 # -O1 and line numbers alone: half the time of a build with -O2 -g. Warnings are errors in the other build.
-unit_tests build-asan unit-sanitized -Dagent=false -Db_sanitize=address,undefined -Db_lundef=false \
-    -Doptimization=1 -Dwerror=false -Dc_args="-fno-sanitize-recover=all -g1"
+export results
+export -f unit_tests
+setsid nice -n 19 bash -c '
+    { echo 19 >/proc/self/autogroup; } 2>/dev/null
+    failed=0
+    unit_tests build-asan unit-sanitized "$@"
+    exit $failed' \
+    sanitized -Dagent=false -Db_sanitize=address,undefined -Db_lundef=false \
+    -Doptimization=1 -Dwerror=false -Dc_args="-fno-sanitize-recover=all -g1" \
+    </dev/null >"$results/unit-sanitized.log" 2>&1 &
+sanitized=$!
+temporary=
+trap '[ -z "$sanitized" ] || kill -- "-$sanitized" 2>/dev/null; [ -z "$temporary" ] || rm -rf "$temporary"' EXIT
+sanitized_tests() { # waits for them, and says how they ended
+    [ -n "$sanitized" ] || return
+    wait "$sanitized" || failed=$((failed + 1))
+    sanitized=
+    cat "$results/unit-sanitized.log"
+}
 
 echo "== Sources"
 check "includes follow the arrows, and no files form a circle" scripts/check-includes.py --circles build
@@ -82,10 +102,9 @@ if [ -d tests/e2e ]; then
     echo "== End to end"
     # A folder of its own: of a shared one, pytest removes what other runs at the same time still use.
     # Open to others, since some tests give up being root.
-    PYTEST_DEBUG_TEMPROOT=$(mktemp -d)
-    export PYTEST_DEBUG_TEMPROOT
-    chmod 755 "$PYTEST_DEBUG_TEMPROOT"
-    trap 'rm -rf "$PYTEST_DEBUG_TEMPROOT"' EXIT
+    temporary=$(mktemp -d)
+    export PYTEST_DEBUG_TEMPROOT=$temporary
+    chmod 755 "$temporary"
     # 5: no test was collected, which is for the sum to judge. Others than 0 and 1 mean that pytest
     # itself broke, perhaps before writing its file: a missing file counts as a failure.
     # As many tests at a time as there are processors (one more takes as long), each file's one after the other, since
@@ -97,9 +116,13 @@ if [ -d tests/e2e ]; then
         [ $? -ne 1 ] || scripts/repeat-failed.py "$results/$name.xml"
     }
     e2e e2e -n "$(nproc)" --dist loadfile -m "not alone"
+    sanitized_tests
+    echo "== End to end, one by one"
     e2e e2e-alone -m alone
     xml+=("$results/e2e.xml" "$results/e2e-alone.xml")
 fi
+
+sanitized_tests
 
 # Random programs, 40 of them whatever the machine's speed; the seed is fixed, so that what is found can be found again.
 # CACHEGRAM_HUNT_SEED for another one.
