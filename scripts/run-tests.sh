@@ -58,6 +58,7 @@ unit_tests build unit
 # -O1 and line numbers alone: half the time of a build with -O2 -g. Warnings are errors in the other build.
 export results
 export -f unit_tests
+# shellcheck disable=SC2016 # for the shell that is started
 setsid nice -n 19 bash -c '
     { echo 19 >/proc/self/autogroup; } 2>/dev/null
     failed=0
