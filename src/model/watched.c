@@ -37,6 +37,7 @@
 /* A watched line of the bursts that are in the sample now. */
 struct drawn {
     double position, distance, weight;
+    double reused; /* weight; 0 if it is censored */
     uint32_t burst;
     uint8_t censored;
     uint8_t followed; /* not censored at the burst's end */
@@ -61,7 +62,6 @@ struct work {
     double *times;            /* how often each burst is in the sample; draw_lines after each change */
     double *followed;         /* scratch: of each watch */
     double *decided;          /* scratch, of each burst: weight of its lines with a known outcome */
-    uint32_t *left;           /* scratch, of each burst: its lines at risk */
 };
 
 static void work_free(struct work *w)
@@ -83,7 +83,6 @@ static void work_free(struct work *w)
     free(w->times);
     free(w->followed);
     free(w->decided);
-    free(w->left);
     free(w);
 }
 
@@ -113,10 +112,8 @@ static struct work *work_new(const struct curve_burst *bursts, size_t nbursts, s
     w->times = calloc(nbursts + 1, sizeof *w->times);
     w->followed = calloc(watches + 1, sizeof *w->followed);
     w->decided = calloc(nbursts + 1, sizeof *w->decided);
-    w->left = calloc(nbursts + 1, sizeof *w->left);
     if (w->seen && w->drawn && w->share && w->total && w->inside && w->deep && w->shallow && w->sizes &&
-        w->lines && w->reached && w->undecided && w->censored && w->times && w->followed && w->decided &&
-        w->left)
+        w->lines && w->reached && w->undecided && w->censored && w->times && w->followed && w->decided)
         return w;
     work_free(w);
     return NULL;
@@ -165,11 +162,12 @@ static void draw_lines(struct work *w)
     w->ndrawn = 0;
     for (size_t i = 0; i < w->nseen; i++) {
         const struct watched_seen *seen = &w->seen[i];
-        double times = w->times[seen->burst];
+        double times = w->times[seen->burst], weight = seen->weight * times;
         w->drawn[w->ndrawn] = (struct drawn){
             .position = seen->position,
             .distance = seen->distance,
-            .weight = seen->weight * times,
+            .weight = weight,
+            .reused = seen->censored ? 0 : weight,
             .burst = seen->burst,
             .censored = seen->censored != 0,
             .followed = !seen->censored || seen->distance > seen->position,
@@ -178,41 +176,79 @@ static void draw_lines(struct work *w)
     }
 }
 
+/* The first of the drawn lines from which on those of depth below `lines` are of fewer than FEW_BURSTS
+ * bursts. */
+static size_t few_left(const struct work *w, double lines)
+{
+    uint32_t found[FEW_BURSTS];
+    unsigned n = 0;
+    size_t first = w->ndrawn;
+    for (; first > 0; first--) {
+        const struct drawn *drawn = &w->drawn[first - 1];
+        if (drawn->position >= lines)
+            continue;
+        unsigned k = 0;
+        while (k < n && found[k] != drawn->burst)
+            k++;
+        if (k == FEW_BURSTS - 1)
+            break;
+        found[k] = drawn->burst;
+        n += k == n;
+    }
+    return first;
+}
+
+/* The last of the first n drawn lines whose depth is below `lines`; n: there is none. */
+static size_t last_drawn(const struct work *w, size_t n, double lines)
+{
+    for (size_t i = n; i > 0; i--)
+        if (w->drawn[i - 1].position < lines)
+            return i - 1;
+    return n;
+}
+
 /* Kaplan-Meier over the watched lines of depth below `lines`, at `lines`. */
 static struct estimate estimate_far(struct work *w, double lines)
 {
     struct estimate result = {.far = 1};
     double risk = 0;
-    size_t last = 0, bursts = 0;
 
-    memset(w->left, 0, w->nbursts * sizeof *w->left);
-    for (size_t i = 0; i < w->ndrawn; i++) { /* without branches: depths are in no order */
-        const struct drawn *drawn = &w->drawn[i];
-        unsigned counts = drawn->position < lines;
-        uint32_t *left = &w->left[drawn->burst];
-        risk += counts ? drawn->weight : 0;
-        result.followed += counts & drawn->followed;
-        last = counts ? i : last;
-        bursts += counts & (unsigned)(*left == 0);
-        *left += counts;
+    /* No branches that depend on depths, which are in no order: most of a curve's time is spent here. */
+    for (size_t i = 0; i < w->ndrawn; i++) {
+        int counts = w->drawn[i].position < lines;
+        risk += w->drawn[i].weight * counts;
+        result.followed += (size_t)(counts & w->drawn[i].followed);
     }
-    double all = risk, done = -1, least = 1e-9 * risk; /* below it, the weight at risk is a rounding error */
-    for (size_t i = 0; i < w->ndrawn && w->drawn[i].distance < lines; i++) {
+    double all = risk, least = 1e-9 * risk; /* below it, the weight at risk is a rounding error */
+    size_t few = few_left(w, lines), i = 0;
+    for (; i < few && w->drawn[i].distance < lines; i++) {
+        const struct drawn *drawn = &w->drawn[i];
+        int counts = drawn->position < lines;
+        double reused = drawn->reused * counts;
+        if (risk > reused && risk > least)
+            result.far *= 1 - reused / risk;
+        else if (counts && !drawn->censored)
+            result.far = 0;
+        risk -= drawn->weight * counts;
+    }
+    size_t before = last_drawn(w, i, lines);
+    double done = before < i ? w->drawn[before].distance : -1;
+    for (; i < w->ndrawn && w->drawn[i].distance < lines; i++) {
         const struct drawn *drawn = &w->drawn[i];
         if (drawn->position >= lines)
             continue;
         int is_next = !drawn->censored && drawn->distance > done;
-        if (is_next && bursts < FEW_BURSTS && 2 * risk < result.far * all)
+        if (is_next && 2 * risk < result.far * all)
             break;
         done = drawn->distance;
-        bursts -= --w->left[drawn->burst] == 0;
         if (!drawn->censored)
             result.far *= risk > drawn->weight && risk > least ? 1 - drawn->weight / risk : 0;
         risk -= drawn->weight;
-        /* No line is observed any further, and the last one was censored, not reused. */
-        result.all_censored = i == last && drawn->censored && result.far > 0;
     }
-    if (bursts < FEW_BURSTS && 2 * risk < result.far * all)
+    /* No line is observed any further, and the last one was censored, not reused. */
+    size_t last = last_drawn(w, w->ndrawn, lines);
+    result.all_censored = last < i && w->drawn[last].censored && result.far > 0;
+    if (i >= few && 2 * risk < result.far * all)
         result.all_censored = 1;
     return result;
 }
