@@ -40,7 +40,7 @@ unit_tests() {
         return
     fi
     rm -f "$folder/meson-logs/testlog.junit.xml"
-    meson test -C "$folder" --no-rebuild --print-errorlogs --timeout-multiplier 4
+    meson test -C "$folder" --no-rebuild --print-errorlogs --timeout-multiplier 10
     local status=$?
     grep -h '^not tested here' "$folder/meson-logs/testlog.txt" | sort -u
     cp "$folder/meson-logs/testlog.junit.xml" "$results/$name.xml" # missing: counted as a failure
@@ -52,15 +52,15 @@ unit_tests() {
 
 unit_tests build unit
 
-# The sanitized ones are built and run in the time that the rest leaves of the processors: tests wait often. With
+# The sanitized ones are built and run beside the rest, which often waits, with a smaller share of the processors. With
 # autogroups, a nice value only counts within its session.
 # Undefined behaviour is only a remark unless recovery is off.
 # -O1 and line numbers alone: half the time of a build with -O2 -g. Warnings are errors in the other build.
 export results
 export -f unit_tests
 # shellcheck disable=SC2016 # for the shell that is started
-setsid nice -n 19 bash -c '
-    { echo 19 >/proc/self/autogroup; } 2>/dev/null
+setsid nice -n 10 bash -c '
+    { echo 10 >/proc/self/autogroup; } 2>/dev/null
     failed=0
     unit_tests build-asan unit-sanitized "$@"
     exit $failed' \

@@ -307,7 +307,7 @@ def phased_bursts(cachegram, tmp_path_factory):
     """The same, sampled."""
     folder = tmp_path_factory.mktemp("bursts")
     program = build_target(TARGETS / "phases.c", folder)
-    result = run([cachegram, "record", *BURST, "--gap-us", "6000", "--allowance", "0", "-o", folder / "phases.db", "--", program, "150"])
+    result = run([cachegram, "record", *BURST, "--gap-us", "6000", "--allowance", "0", "-o", folder / "phases.db", "--", program, "80"])
     assert result.status == 0, result.err
     return folder / "phases.db"
 
@@ -319,7 +319,7 @@ def less_data(cachegram, tmp_path_factory):
     text = (TARGETS / "phases.c").read_text()
     (folder / "phases.c").write_text(text.replace("512 << 10", "64 << 10"))
     assert (folder / "phases.c").read_text() != text
-    result = run([cachegram, "record", *BURST, "--gap-us", "6000", "--allowance", "0", "-o", folder / "phases.db", "--", build_target(folder / "phases.c", folder), "150"])
+    result = run([cachegram, "record", *BURST, "--gap-us", "6000", "--allowance", "0", "-o", folder / "phases.db", "--", build_target(folder / "phases.c", folder), "80"])
     assert result.status == 0, result.err
     return folder / "phases.db"
 
