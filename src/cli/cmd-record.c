@@ -265,11 +265,13 @@ static void print_summary(const struct collect_options *o, const struct collect_
     if (none && r->nothing[0] != '\0')
         fprintf(stderr, " (%s)", r->nothing);
     if (!none) {
-        double seconds = r->cpu_seconds;
-        if (!isnan(r->overhead_percent))
-            seconds /= 1 + r->overhead_percent / 100;
+        double seconds = r->cpu_seconds / (1 + r->overhead_percent / 100),
+               recorder = r->cpu_seconds * r->recorder_overhead_percent / 100;
         print_cost("overhead", r->overhead_percent, seconds);
-        print_cost("recorder", r->recorder_overhead_percent, seconds);
+        if (!isnan(r->overhead_percent))
+            print_cost("recorder", r->recorder_overhead_percent, seconds);
+        else if (!isnan(recorder)) /* the program's own time is not known */
+            fprintf(stderr, ", recorder %.*f s of CPU time", recorder < 1 ? 3 : 1, recorder);
     }
     fprintf(stderr, ": %s", o->output);
     if (o->trace != NULL)
