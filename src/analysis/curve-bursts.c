@@ -206,7 +206,7 @@ int analysis_curve_bursts(struct profile *p, const struct analysis_question *que
     if (code == 0 && (!question->tid || question->separate))
         code = loaded_full_part(p, question->tid, &l, curve, err);
     double first;
-    if (code == 0 && l.parts == 0 && (question->tid || question->ways) &&
+    if (code == 0 && (question->tid ? l.parts == 0 : question->ways != 0) &&
         profile_get_number(p, "full_references", &first, NULL) == 0 && first >= 1 && first < 0x1p63) {
         if (l.nlist == 0)
             code = question->tid ? analysis_refuse_thread(curve->profile, " before the first burst", err)

@@ -44,9 +44,9 @@ def test_the_programs_own_limit_stays(tmp_path):
 def test_profile_that_could_not_grow(tmp_path):
     """What was seen till then is there, and nothing claims that the program was too short."""
     db = tmp_path / "a.db"
-    result = record(["-o", db, "--gap-us", "2000", "--", *SPIN], soft_bytes=152 << 10)
+    result = record(["-o", db, "--gap-us", "2000", "--", *SPIN], soft_bytes=160 << 10)
     assert result.returncode == 0 and result.stdout == f"{sum(range(6000000))}\n"
-    assert "recording ended early" in result.stderr and "the limit on the size of files (ulimit -f, 152 KB)" in result.stderr
+    assert "recording ended early" in result.stderr and "the limit on the size of files (ulimit -f, 160 KB)" in result.stderr
     early = record(["-o", tmp_path / "b.db", "--", "true"], soft_bytes=20 << 10)
     assert early.returncode == 125 and "the limit on the size of files (ulimit -f, 20 KB)" in early.stderr
     reported = subprocess.run([find_cachegram(), "report", db], capture_output=True, text=True, timeout=60, check=False)
