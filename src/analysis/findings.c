@@ -150,6 +150,37 @@ static int is_same_line(const struct profile_frame *a, const struct profile_fram
     return a && b && a->line == b->line && strcmp(a->file, b->file) == 0;
 }
 
+static int is_same_function(const struct profile_frame *a, const struct profile_frame *b)
+{
+    return a && b && strcmp(a->function, b->function) == 0 && strcmp(a->file, b->file) == 0;
+}
+
+/* The user's function with most of the function's misses, if that is another one, inlined there. */
+static void find_inlined(const struct analysis_hotspots *h, struct analysis_finding *f)
+{
+    const struct profile_frame *most = NULL;
+    double lead = 0, share = 0;
+    for (size_t i = 0; i < h->n; i++) {
+        const struct profile_frame *frame = analysis_own_frame(h, h->rows[i].frame);
+        if (!is_of(&h->rows[i], f) || !frame)
+            continue;
+        lead += (is_same_function(frame, most) ? 1 : -1) * h->rows[i].shares.misses_share;
+        if (lead < 0) {
+            lead = -lead;
+            most = frame;
+        }
+    }
+    if (!most || !analysis_is_own(most) || !*most->function || strcmp(most->function, f->function) == 0)
+        return;
+    for (size_t i = 0; i < h->n; i++)
+        if (is_of(&h->rows[i], f) && is_same_function(analysis_own_frame(h, h->rows[i].frame), most))
+            share += h->rows[i].shares.misses_share;
+    if (share < MOST_OF_IT * f->share)
+        return;
+    copy(f->inlined, sizeof f->inlined, most->function);
+    f->inlined_share = fmin(1, share / f->share);
+}
+
 /* The user's line with most of the function's misses, those of library code that is inlined there included.
  * By majority vote: a row's misses count against those of other lines. */
 static void find_line(const struct analysis_hotspots *h, struct analysis_finding *f)
@@ -368,6 +399,8 @@ static int find(struct profile *p, const char *name, const char *wrappers, unsig
     question.by = ANALYSIS_BY_LINE;
     if (analysis_hotspots(p, name, &question, &h, &ignored) == 0) {
         find_line(&h, f);
+        if (!*f->file)
+            find_inlined(&h, f);
         add_use(&h, f);
         analysis_hotspots_clear(&h);
     }

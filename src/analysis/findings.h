@@ -35,6 +35,10 @@ struct analysis_finding {
     char file[512];   /* the user's (analysis_own_frame); "": not known, or the misses are in many lines */
     uint32_t line;
     double line_share; /* part of these misses that the line has */
+    /* Where no line has most of them: the user's function with most, which the compiler has put into this
+     * one; "": there is none. inlined_share: the part of them. */
+    char inlined[FINDINGS_NAME];
+    double inlined_share;
     /* The function with the call by which most of these misses were reached; "": not known, or there are
      * several. caller_share: the part of them. */
     char caller[FINDINGS_NAME], caller_file[512];

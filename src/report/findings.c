@@ -23,9 +23,9 @@ static const char *field_name(const char *name)
 static int same_place(const struct analysis_finding *a, const struct analysis_finding *b)
 {
     return strcmp(a->function, b->function) == 0 && strcmp(a->module, b->module) == 0 &&
-           strcmp(a->file, b->file) == 0 && a->line == b->line && strcmp(a->caller, b->caller) == 0 &&
-           a->caller_line == b->caller_line && strcmp(a->object, b->object) == 0 &&
-           strcmp(a->field, b->field) == 0 && a->remedy == b->remedy;
+           strcmp(a->file, b->file) == 0 && a->line == b->line && strcmp(a->inlined, b->inlined) == 0 &&
+           strcmp(a->caller, b->caller) == 0 && a->caller_line == b->caller_line &&
+           strcmp(a->object, b->object) == 0 && strcmp(a->field, b->field) == 0 && a->remedy == b->remedy;
 }
 
 void report_answer_text(FILE *out, const struct analysis_answer *a, const char *whose)
@@ -208,9 +208,10 @@ void report_findings_text(FILE *out, const struct analysis_findings *findings)
     const struct analysis_finding *list = findings->misses;
     for (size_t i = 0, end, n = findings->nmisses; i < n; i = end) {
         const struct analysis_finding *f = &list[i];
-        double of_line = 1, of_object = 1, of_field = 1;
+        double of_line = 1, of_inlined = 1, of_object = 1, of_field = 1;
         for (end = i; end < n && same_place(f, &list[end]); end++) {
             of_line = fmin(of_line, list[end].line_share);
+            of_inlined = fmin(of_inlined, list[end].inlined_share);
             of_object = fmin(of_object, list[end].object_share);
             of_field = fmin(of_field, list[end].field_share / list[end].object_share);
             fprintf(out, "%s%.0f%%%s%s (a common L%u)", end > i ? " and " : "", 100 * list[end].share,
@@ -219,6 +220,11 @@ void report_findings_text(FILE *out, const struct analysis_findings *findings)
         }
         fputs(" are in ", out);
         put_code(out, f->function, of_line < NEARLY_ALL ? "mostly " : "", f->file, f->line);
+        if (*f->inlined) {
+            fputs(of_inlined < NEARLY_ALL ? " (mostly in " : " (in ", out);
+            put_name(out, f->inlined);
+            fputs(", which is inlined)", out);
+        }
         if (caller_is_informative(f)) {
             fputs(f->caller_share > NEARLY_ALL ? ", called by " : ", mostly called by ", out);
             put_code(out, f->caller, "", f->caller_file, f->caller_line);
@@ -288,6 +294,10 @@ void report_findings_json(FILE *out, const struct analysis_findings *findings)
             report_json_member_string(out, ", ", "file", f->file);
             fprintf(out, ", \"line\": %" PRIu32, f->line);
             report_json_member_number(out, ", ", "line_share", f->line_share);
+        }
+        if (*f->inlined) {
+            report_json_member_string(out, ", ", "inlined", f->inlined);
+            report_json_member_number(out, ", ", "inlined_share", f->inlined_share);
         }
         if (*f->caller) {
             report_json_member_string(out, ", ", "caller", f->caller);

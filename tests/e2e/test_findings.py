@@ -178,6 +178,37 @@ def test_line_that_calls_a_library(report):
     assert (first["caller"], first["caller_line"]) == ("copy", 5) and ", called by copy (a.c:5)" in text
 
 
+# Two lines of `update` have the misses; it is inlined into main, where other lines have few.
+INLINED = """#include <stdlib.h>
+#define N (1 << 18)
+long from[N], to[N];
+static inline __attribute__((always_inline)) void update(void)
+{
+    for (int i = 0; i < N; i += 8) {
+        to[i] = 7;
+        asm volatile("" ::: "memory");
+        to[7] += from[i];
+    }
+}
+int main(void)
+{
+    for (volatile int i = 0; i < 9; i++)
+        update();
+    for (int i = 0; i < 2 * N; i++)
+        to[i & 63] ^= from[i % N];
+    return to[7] & 1;
+}
+"""
+
+
+def test_inlined_function(report):
+    """No line has most of the misses, but a function that the compiler has put into main has."""
+    first, text = report(INLINED)
+    assert first["function"] == "main" and "line" not in first and first["inlined"] == "update"
+    assert first["inlined_share"] == pytest.approx(18 / 20, abs=0.01)
+    assert " are in main (mostly in update, which is inlined)" in text
+
+
 def test_line_of_main_that_calls_a_library(report):
     """main has called everything, but its line is the only one of the program that is known of memcpy."""
     source = COPIES.replace("copy(to, from);", "memcpy(to, from, 3 << 20);")
