@@ -419,6 +419,61 @@ def test_own_malloc(cachegram, tmp_path):
     assert "its own malloc" in out
 
 
+# Nodes of malloc, and as many that the program's own allocator has put into memory of its own.
+OWN_ALLOCATOR = """#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+#define N 30000
+struct node { struct node *next; long value[6]; };
+static char *pool;
+static struct node *from_pool(void) { return (struct node *)(pool += 64); }
+static struct node *from_malloc(void) { return malloc(sizeof(struct node)); }
+__attribute__((noipa)) static long walk(struct node *n)
+{
+    long sum = 0;
+    for (; n; n = n->next)
+        sum += n->value[0];
+    return sum;
+}
+static struct node *list(struct node *(*get)(void))
+{
+    struct node *first = NULL;
+    for (int i = 0; i < N; i++) {
+        struct node *n = get();
+        *n = (struct node){first, {i}};
+        first = n;
+    }
+    return first;
+}
+int main(void)
+{
+    pool = sbrk((N + 1) * 64l + 4096);
+    pool = (char *)(((long)pool + 4095) & -4096l);
+    struct node *own = list(from_pool), *other = list(from_malloc);
+    long sum = 0;
+    for (int i = 0; i < 6; i++)
+        sum += walk(own) + walk(other);
+    printf("%ld\\n", sum);
+}
+"""
+
+
+def test_own_allocator(cachegram, tmp_path):
+    """Memory among the heap's in which no block was ever sampled is not attributed to the blocks that the same code
+    touches elsewhere."""
+    (tmp_path / "own.c").write_text(OWN_ALLOCATOR)
+    subprocess.run(["gcc", "-O1", "-g", "-o", tmp_path / "own", tmp_path / "own.c"], check=True)
+    assert run([cachegram, "record", "--mode", "full", "-o", tmp_path / "p.db", "--", tmp_path / "own"]).status == 0
+    shares = {}
+    for row in hotspots(cachegram, tmp_path / "p.db", "--by", "function,object"):
+        if row["function"] == "walk":
+            shares[row["object"]] = shares.get(row["object"], 0) + float(row["miss_share"])
+    total = sum(shares.values())
+    assert total > 0.6
+    assert shares["[heap]"] / total == pytest.approx(0.5, abs=0.05), shares
+    assert shares["block of from_malloc own.c:8"] / total == pytest.approx(0.5, abs=0.05), shares
+
+
 def test_pointer_to_malloc(cachegram, tmp_path):
     """In a program at a fixed address it points into the program, which yet has no malloc of its own."""
     (tmp_path / "x.c").write_text(

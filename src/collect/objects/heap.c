@@ -26,6 +26,11 @@
  * block that was not sampled. */
 #define NEAR_BYTES (UINT64_C(1) << 20)
 #define SMALL_BYTES (UINT64_C(128) << 10)
+/* In a gap between known blocks of so many sampling intervals there are no others: of blocks that fill it,
+ * one would have been sampled, but for a chance of exp(-30). Such memory is handed out by another allocator:
+ * one in the program, or one whose functions are not seen, as `operator new` of a library that brings malloc,
+ * too. */
+#define GAP_INTERVALS 30.
 
 struct path {
     uint64_t hash;
@@ -39,6 +44,7 @@ struct heap {
     struct callers *callers;
     uint64_t counted_ns, counted; /* start of the period in which reports are counted; their number */
     uint32_t live;
+    int incomplete; /* blocks of some sample are not known, as there was no room for them */
     struct path paths[PATHS];
 };
 
@@ -170,6 +176,16 @@ static uint32_t object_of_file(struct heap *h, const char *name)
         h->table, &(struct profile_object){.kind = PROFILE_OBJECT_FILE, .name = file, .module = file});
 }
 
+/* Whether the agent reports no more blocks with an address like that, as it could not note them. */
+static int is_set_full(const struct heap *h, uint64_t address)
+{
+    const uint64_t *set = h->proc->heap.known[wire_heap_filter(address) % WIRE_HEAP_SETS];
+    unsigned used = 0;
+    while (used < WIRE_HEAP_WAYS && __atomic_load_n(&set[used], __ATOMIC_RELAXED) != 0)
+        used++;
+    return used == WIRE_HEAP_WAYS;
+}
+
 static void take_report(struct heap *h, const struct report *r, uint64_t position)
 {
     uint64_t high = r->address + (r->bytes > 0 ? r->bytes : 1);
@@ -183,6 +199,9 @@ static void take_report(struct heap *h, const struct report *r, uint64_t positio
         struct block_span span = {r->address, high, object_of(h, r), (float)(1 / chance), 0};
         if (span.object != 0 && blocks_put(h->blocks, &span) == 0)
             h->live++;
+        else
+            h->incomplete = 1;
+        h->incomplete |= is_set_full(h, r->address);
         break;
     }
     case WIRE_HEAP_MAP:
@@ -278,6 +297,24 @@ static int is_near(const struct block_span *b, uint64_t address)
     return distance < NEAR_BYTES && b->high - b->low < SMALL_BYTES;
 }
 
+/* At least the sampling interval with which the block was reported. */
+static double interval_of(const struct block_span *b)
+{
+    return b != NULL ? (double)b->weight * (double)(b->high - b->low + 1) : 0;
+}
+
+/* Whether blocks that begin between these two would be known; NULL: there is none on that side. */
+static int would_be_known(const struct heap *h, const struct block_span *below,
+                          const struct block_span *above)
+{
+    double gap =
+        (double)(above != NULL ? above->low : UINT64_MAX) - (double)(below != NULL ? below->high : 0);
+    double interval = (double)h->proc->heap.interval;
+    interval = fmax(interval, fmax(interval_of(below), interval_of(above)));
+    return !h->incomplete && __atomic_load_n(&h->proc->heap.lost, __ATOMIC_RELAXED) == 0 &&
+           gap > GAP_INTERVALS * fmax(interval, WIRE_HEAP_FIRST_INTERVAL);
+}
+
 void heap_find(struct heap *h, uint64_t address, uint64_t since, struct heap_place *place)
 {
     const struct block_span *above, *next, *b = blocks_at(h->blocks, address, &above);
@@ -306,6 +343,10 @@ void heap_find(struct heap *h, uint64_t address, uint64_t since, struct heap_pla
     /* In a mapping, what is near must be in it, too. */
     place->near_blocks = (b != NULL && is_near(b, address) && (!mapped || b->low >= low)) ||
                          (above != NULL && is_near(above, address) && (!mapped || above->low < high));
+    if ((b == NULL || address >= b->high) && would_be_known(h, b, above)) {
+        place->no_block = 1;
+        place->near_blocks = 0;
+    }
     place->low = low > place->low ? low : place->low;
     place->high = high < place->high ? high : place->high;
     if (mapped && !place->near_blocks) {

@@ -32,6 +32,7 @@ struct heap_place {
     uint32_t object;    /* 0: none is known there */
     double weight;      /* of a block, blocks that it represents */
     int near_blocks;    /* none is known there, but small ones nearby: it is probably one of those */
+    int no_block;       /* none is known there, nor for so far around that none was allocated there */
 };
 /* What was there at the position `since` of the ring or later. */
 void heap_find(struct heap *h, uint64_t address, uint64_t since, struct heap_place *place);

@@ -628,7 +628,7 @@ static void find_block(struct objects *o, const struct extent *zone, uint64_t lo
         block_bytes = here.high - here.low;
         l->weight = (float)here.weight;
         id = here.object;
-        if (id == 0 && (zone->is_heap || here.near_blocks)) {
+        if (id == 0 && ((zone->is_heap && !here.no_block) || here.near_blocks)) {
             id = o->heap_id;
             l->weight = UNKNOWN_BLOCK;
         }
