@@ -13,6 +13,8 @@
 
 /* What has less than that part of the misses is said to have most of them. */
 #define NEARLY_ALL 0.9
+/* Difference of ratios that are printed as the same number, or nearly. */
+#define CLOSE 0.0005
 
 /* "hot" of "[].hot". */
 static const char *field_name(const char *name)
@@ -31,14 +33,16 @@ static int same_place(const struct analysis_finding *a, const struct analysis_fi
 void report_answer_text(FILE *out, const struct analysis_answer *a, const char *whose)
 {
     char first[SIZE_TEXT], from[SIZE_TEXT], to[SIZE_TEXT];
-    int digits = a->hit_ratio > 0.99 ? 2 : 1;
     if (isnan(a->hit_low) || isnan(a->hit_high))
         return;
-    if (isnan(a->hit_ratio))
+    /* Bounds between which there is nothing to print say as much as an estimate. */
+    double hits = isnan(a->hit_ratio) && a->hit_high - a->hit_low < CLOSE ? a->hit_low : a->hit_ratio;
+    int digits = hits > 0.99 ? 2 : 1;
+    if (isnan(hits))
         fprintf(out, "There are not enough samples to say more than that %.1f to %.1f%%", 100 * a->hit_low,
                 100 * a->hit_high);
     else
-        fprintf(out, "%.*f%%", digits, 100 * a->hit_ratio);
+        fprintf(out, "%.*f%%", digits, 100 * hits);
     if (a->hit_high > a->hit_low && !isnan(a->hit_ratio))
         fprintf(out, " (%.*f to %.*f%%)", digits, 100 * a->hit_low, digits, 100 * a->hit_high);
     fprintf(out, " of the references hit in a cache of %s (%s)", size_format((uint64_t)a->first_bytes, first),

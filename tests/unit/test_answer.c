@@ -5,8 +5,10 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <cmocka.h>
 #include "analysis/answer.h"
+#include "report/report.h"
 
 #define K 1024.
 
@@ -53,11 +55,35 @@ static void step_below_the_first_cache(void **state)
     assert_true(a.gain == 0 && a.flat && a.hit_ratio == 0.75);
 }
 
+/* Without an estimate the bounds are printed, unless they are the same number. */
+static void bounds_without_an_estimate(void **state)
+{
+    char text[300];
+    struct analysis_answer answer = {
+        .first_bytes = 32 * K, .hit_ratio = NAN, .hit_low = 0.25, .hit_high = 0.75, .most_gain = NAN};
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        FILE *out = fmemopen(text, sizeof text, "w");
+        assert_non_null(out);
+        report_answer_text(out, &answer, "L1");
+        fclose(out);
+        const char *expected =
+            i == 0
+                ? "There are not enough samples to say more than that 25.0 to 75.0% of the references hit in "
+                  "a cache of 32K (L1).\n"
+                : "99.99% of the references hit in a cache of 32K (L1).\n";
+        assert_string_equal(text, expected);
+        answer.hit_low = 0.9999;
+        answer.hit_high = 0.99995;
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(step_right_above_the_first_cache),
         cmocka_unit_test(step_below_the_first_cache),
+        cmocka_unit_test(bounds_without_an_estimate),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
