@@ -188,7 +188,7 @@ static void put_shared(FILE *out, const struct analysis_place *s)
 
 static void put_conflict(FILE *out, const struct analysis_place *s)
 {
-    fprintf(out, "About %.0f%% of the references are to lines", 100 * s->share);
+    fprintf(out, "At least about %.0f%% of the references are to lines", 100 * s->share);
     put_place(out, s, " that a cache of 32K with 8 ways has lost, although it has room (conflicts)");
     fprintf(out,
             ". More than 8 lines in use are multiples of %u bytes apart: make rows, or gaps between arrays, "

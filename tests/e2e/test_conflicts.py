@@ -36,7 +36,7 @@ def test_twelve_arrays(mode, program, cachegram, tmp_path):
     assert [(f["function"], f["line"], f["object"]) for f in found] == [("sum_all", line, "memory")]
     assert 0.8 < found[0]["share"] < 0.88  # all references but one of the eight to each line
     text = run([cachegram, "report", db]).out.decode()
-    assert re.search(rf"^About \d+% of the references are to lines of memory that a cache of 32K with 8 ways has lost.*\(conflicts\), mostly in "
+    assert re.search(rf"^At least about \d+% of the references are to lines of memory that a cache of 32K with 8 ways has lost.*\(conflicts\), mostly in "
                      rf"sum_all \({SOURCE}:{line}\)\. More than 8 lines in use are multiples of 4096 bytes apart", text, re.M)
     # In the tables: `hotspots` by what one likes, and `causes`.
     for by in ("object", "line", "function,object"):
