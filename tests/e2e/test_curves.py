@@ -14,6 +14,8 @@ import pytest
 
 from conftest import FULL, run, totals
 
+DEBUG_INFO = False
+
 THREADS = r"""
 /* threads ROUNDS TOGETHER: two that each go through memory of their own, at the same time or one after the other. */
 #include <pthread.h>

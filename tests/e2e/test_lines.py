@@ -8,6 +8,8 @@ import pytest
 
 from conftest import FULL, run, run_keys
 
+DEBUG_INFO = False
+
 LINES, ROUNDS = 20000, 12  # of the sweep: 1.25 MB
 
 

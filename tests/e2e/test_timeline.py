@@ -16,6 +16,8 @@ import pytest
 
 from conftest import FULL, run, run_keys
 
+DEBUG_INFO = False
+
 MILLION = 1000000
 SEQUENCE = "ABACABAD"  # of tests/targets/phases.c
 KB, MB = 1 << 10, 1 << 20
