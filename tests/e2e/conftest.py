@@ -35,6 +35,16 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "alone: run after the others, by itself: it confines programs to processors and measures times")
 
 
+# What takes longest, longest first (CPU time): no worker is to begin with one of them when there is little else left.
+LONGEST = ["targets", "harmless", "hunted", "timeline", "watch", "clock", "objects", "isa", "surroundings", "page", "allowance",
+           "unprofiled", "layout", "fields", "hotspots", "verify"]
+
+
+def pytest_collection_modifyitems(items):
+    order = {f"test_{name}.py": i for i, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: order.get(item.path.name, len(order)))
+
+
 def descendants(pid):
     """All processes below a process; those whose parents are gone are not found."""
     found = []
