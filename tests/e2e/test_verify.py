@@ -37,12 +37,22 @@ def rows(result):
     return list(csv.DictReader(io.StringIO(result.stdout)))
 
 
-def test_command(cachegram, spin, tmp_path):
-    result = verify(cachegram, "--format", "csv", "--sizes", "4K,32K,4M", "--seed", "3", "--keep", tmp_path / "kept",
-                    "--", spin, 60000000)
-    reported = rows(result)
+SIZES = ["--sizes", "4K,32K,4M"]
+
+
+@pytest.fixture(scope="module")
+def verified(cachegram, spin, tmp_path_factory):
+    """What `verify` of a command said, and both profiles. At an overhead of 5% it may end before the first burst."""
+    kept = tmp_path_factory.mktemp("verified") / "kept"
+    result = verify(cachegram, *SIZES, "--seed", "3", "--overhead", "50", "--keep", kept, "--", spin, 60000000)
+    return result, (kept.with_name("kept.burst.db"), kept.with_name("kept.full.db"))
+
+
+def test_command(cachegram, verified):
+    result, kept = verified
+    assert result.returncode == 0 and "noise" not in result.stdout
+    reported = rows(verify(cachegram, "--format", "csv", *SIZES, *kept))
     assert [int(r["size_bytes"]) for r in reported] == [4096, 32768, 4194304]
-    assert "noise" not in result.stdout
     # Each iteration is a load and a store of one random line of 16384; the load misses but for those in the cache.
     for row, size in zip(reported, (4096, 32768)):
         expected = 0.5 * (1 - size / 2**20)
@@ -51,20 +61,16 @@ def test_command(cachegram, spin, tmp_path):
         assert abs(float(row["error"])) < 0.03  # one of the few bursts may fall into the program's start
         inside = float(row["ci_low"]) - 1e-9 <= float(row["exact"]) <= float(row["ci_high"]) + 1e-9
         assert row["inside"] == str(int(inside))
-    mrc = subprocess.run([cachegram, "mrc", "--format", "csv", "--sizes", "4K,32K,4M", tmp_path / "kept.full.db"],
-                         capture_output=True, text=True, check=True)
+    mrc = subprocess.run([cachegram, "mrc", "--format", "csv", *SIZES, kept[1]], capture_output=True, text=True, check=True)
     assert [r["miss_ratio"] for r in csv.DictReader(io.StringIO(mrc.stdout))] == [r["exact"] for r in reported]
-    assert (tmp_path / "kept.burst.db").exists()
 
 
-def test_text_and_json_agree(cachegram, spin, tmp_path):
+def test_text_and_json_agree(cachegram, verified):
     """And by default the estimate is that of `record`: the first part of the run is recorded completely."""
-    options = "--overhead", "50", "--sizes", "32K"  # at 5% it may end before the first burst
-    text = verify(cachegram, *options, "--keep", tmp_path / "kept", "--", spin, 60000000)
+    text, kept = verified
     assert text.returncode == 0 and "Mean absolute error" in text.stdout
     assert ", the first " in text.stdout.split("\n")[0]
-    kept = tmp_path / "kept.burst.db", tmp_path / "kept.full.db"
-    assert verify(cachegram, "--sizes", "32K", *kept).stdout.split("\n")[-3:] == text.stdout.split("\n")[-3:]
+    assert verify(cachegram, *SIZES, *kept).stdout.split("\n")[-3:] == text.stdout.split("\n")[-3:]
     reported = json.loads(verify(cachegram, "--format", "json", "--sizes", "32K", *kept).stdout)
     assert reported["points"][0]["size_bytes"] == 32768
     assert reported["worst_absolute_error"] >= reported["mean_absolute_error"] >= 0
