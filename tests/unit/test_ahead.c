@@ -100,7 +100,7 @@ static int setup(void **state)
     struct decode_source source = {t->area, sizeof(t->area), t->offsets};
     t->decoder = decoder_new(64, &source, NULL);
     t->stack = process_stack_new(NULL);
-    t->threads = thread_stacks_new(NULL);
+    t->threads = thread_stacks_new(0, NULL);
     assert_non_null(t->decoder);
     assert_non_null(t->stack);
     assert_non_null(t->threads);

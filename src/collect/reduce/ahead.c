@@ -168,7 +168,7 @@ static void measure(struct job *job)
         nfar += batch->far.n;
     }
     out->bins = hist_bin(stackdist_lines(distances)) + 1;
-    thread_stacks_buffer(source->threads, &out->stack, out->bins, out->cold, &job->desc);
+    thread_stacks_buffer(source->threads, &out->stack, out->bins, out->cold);
 }
 
 /* The thread of a stage: as soon as the stage before has finished a job, it is its turn. */

@@ -217,7 +217,7 @@ static int make_stack(const struct reducer *r, struct reduce_process *process, s
         return error_set(err, -ENOMEM, "out of memory for the references of a process");
     }
     if (r->sample != NULL || ((process->sites = sites_new(COLLECT_NEAR_EVERY, err)) != NULL &&
-                              (process->threads = thread_stacks_new(err)) != NULL))
+                              (process->threads = thread_stacks_new(process->jit.pid, err)) != NULL))
         return 0;
     sites_free(process->sites);
     process->sites = NULL;
@@ -379,7 +379,7 @@ static int add_to_window(struct reducer *r, struct reduce_process *process, cons
                                 bins, sink->cold, process->decoder, executed);
     merge_stack(r, stack, bins);
     if (ahead == NULL) {
-        thread_stacks_buffer(sink->threads, stack, bins, sink->cold, desc);
+        thread_stacks_buffer(sink->threads, stack, bins, sink->cold);
         memset(r->buffer_stack.count, 0, bins * sizeof(r->buffer_stack.count[0]));
         r->buffer_stack.total = 0;
     }

@@ -16,12 +16,11 @@
 #include "collect/reduce/process-stack.h"
 #include "profile/profile.h"
 #include "sim/stackdist.h"
-#include "wire/wire.h"
 
 struct thread_stacks;
 
 /* NULL when memory is short (err says so). */
-struct thread_stacks *thread_stacks_new(struct error *err);
+struct thread_stacks *thread_stacks_new(uint32_t pid, struct error *err);
 void thread_stacks_free(struct thread_stacks *s); /* NULL is allowed */
 /* Touches by a thread; before they are given to the process' stack, whose distances are `process`. 0 or
  * -ENOMEM. */
@@ -29,8 +28,7 @@ int thread_stacks_touch(struct thread_stacks *s, uint32_t tid, const struct stac
                         const struct process_touches *t);
 /* The buffer of these touches is over: its distances in the process' stack, which are in bins below `bins`
  * only, and first touches. */
-void thread_stacks_buffer(struct thread_stacks *s, const struct hist *stack, uint32_t bins, uint64_t cold,
-                          const struct wire_desc *desc);
+void thread_stacks_buffer(struct thread_stacks *s, const struct hist *stack, uint32_t bins, uint64_t cold);
 /* Stores what is known of each thread, and of the process, if there was more than one. went_on: the process'
  * distances, if it went on after full mode; else NULL. 0, or negative with err. */
 int thread_stacks_store(const struct thread_stacks *s, struct profile *p, uint64_t process,
