@@ -288,6 +288,7 @@ struct burst_state {
      * executed there (main/burst-events.c). */
     int must_return;
     int left_because; /* enum wire_end */
+    unsigned steps;   /* in this burst */
     /* Instructions in a row that were stepped because they cannot be translated. */
     unsigned consecutive_steps;
     int is_probe; /* the burst is a probe burst */

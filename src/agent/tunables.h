@@ -48,6 +48,11 @@
 /* Instructions in a row that are single-stepped in code that cannot be translated, some 3 us each, before
  * the thread runs natively. */
 #define CONSECUTIVE_STEPS_MOST 1000u
+/* A burst with single-stepped instructions ends after so much CPU time, which is checked once in so many
+ * steps; in full mode its buffer is handed over then, so that the recorder knows of the time: 40 matrix
+ * products by AMX, whose loads of tiles are stepped in 33 us each, took 23 s. */
+#define BURST_STEPS_NS 50000000u
+#define BURST_STEPS_LOOK 64u
 /* Full mode: a thread that waits for a buffer checks again after this time, at the latest; and if it could
  * run natively instead, it waits no longer than BUFFER_WAIT_NS. */
 #define BUFFER_LOOK_NS 5000000

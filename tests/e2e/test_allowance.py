@@ -224,3 +224,13 @@ def test_children_that_outlive_the_command_are_released(cachegram, built, record
     while len((tmp_path / "sums").read_text().split()) < children:
         assert time.monotonic() < deadline, "the children did not go on"
         time.sleep(0.05)
+
+
+def test_single_stepped_instructions(built, record):
+    """Each takes as long as a thousand others, and is in no buffer: the allowance ends nevertheless, and then they run natively."""
+    n = 2000000
+    result, db = record(["--allowance", "1s"], [built / "stepped_stores", n])
+    assert (result.status, result.out) == (0, b"255\n"), result.err
+    with sqlite3.connect(db) as profile:
+        (stepped,), = profile.execute("SELECT value FROM counter WHERE name = 'stepped'")
+    assert 64 < stepped < n / 2

@@ -200,6 +200,7 @@ static uint64_t begin_translated(struct thread *t, uint64_t pc, int full)
     }
     t->burst.pc = pc;
     t->burst.full = full;
+    t->burst.steps = 0;
     t->burst.number = __atomic_add_fetch(&proc->next_burst, 1, __ATOMIC_RELAXED);
     t->generated.cursor = t->burst.buffer_start;
     count_add(&proc->count.bursts, 1);
@@ -357,6 +358,20 @@ static void step(struct thread *t, ucontext_t *uc)
     arch_set_step(uc, 1);
 }
 
+/* Where nearly every reference is one of an instruction that is stepped, and not recorded, buffers and
+ * counters fill too slowly to end what should end. */
+static int steps_too_long(struct thread *t)
+{
+    int counts = t->translation.counts;
+    if (t->burst.is_probe || (counts && !t->clock.endless))
+        return 0;
+    if (counts ? !agent_always_translated() : t->burst.full && !agent_records_all())
+        return 1;
+    return ++t->burst.steps % BURST_STEPS_LOOK == 0 &&
+           sys_clock_ns(CLOCK_THREAD_CPUTIME_ID) - (counts ? t->timing.entered_ns : t->burst.cpu_start_ns) >
+               BURST_STEPS_NS;
+}
+
 void burst_reenter(struct thread *t, ucontext_t *uc)
 {
     burst_step_resolved(t, uc);
@@ -373,6 +388,8 @@ void burst_reenter(struct thread *t, ucontext_t *uc)
     uint64_t code = 0;
     if (signal_prevents_entry(uc))
         t->translation.leave_end = WIRE_END_SIGNAL;
+    else if (steps_too_long(t))
+        t->translation.leave_end = WIRE_END_FULL;
     else if (!session->stop && signals_handlers_installed() && !arch_gs_in_use())
         code = arch_translate(t, arch_pc(uc));
     t->translation.abort_pc = 0;
