@@ -41,9 +41,11 @@ static double refs_until(const struct loaded *l, const struct profile_burst *b, 
         return 0;
     if (!isnan(w->refs) || isnan(w->cpu_ns))
         return w->refs;
-    if (l->thread_time && w->cpu_ns > 0 && w->own_cpu_ns >= 0)
+    int separate =
+        l->thread_time && w->cpu_ns > 0 && !thread_time_is_alone(l->thread_time, b->process, b->tid);
+    if (separate && w->own_cpu_ns >= 0)
         share = fmin(w->own_cpu_ns / w->cpu_ns, 1);
-    else if (l->thread_time && w->cpu_ns > 0)
+    else if (separate)
         share = thread_time_share(l->thread_time, b->process, b->tid, b->end_ns, w->cpu_ns);
     return clock_refs(l->clock, thread, end_ns, end_ns + share * w->cpu_ns) + tail +
            share * (translated - tail);

@@ -104,6 +104,18 @@ static size_t first_of(const struct thread_time *t, uint64_t process)
     return low < t->n && t->windows.list[t->sampled[low]].process == process ? low : t->n;
 }
 
+int thread_time_is_alone(const struct thread_time *t, uint64_t process, uint32_t tid)
+{
+    for (size_t i = first_of(t, process); i < t->n; i++) {
+        const struct profile_time_window *w = &t->windows.list[t->sampled[i]];
+        if (w->process != process)
+            break;
+        if (w->tid != tid)
+            return 0;
+    }
+    return 1;
+}
+
 double thread_time_share(const struct thread_time *t, uint64_t process, uint32_t tid, uint64_t start_ns,
                          double cpu_ns)
 {

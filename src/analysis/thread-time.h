@@ -12,6 +12,8 @@ struct thread_time;
 /* A profile without windows is none of an error: then every thread counts as alone. NULL with err. */
 struct thread_time *thread_time_load(struct profile *p, struct error *err);
 void thread_time_free(struct thread_time *t); /* NULL is allowed */
+/* Nonzero: as far as is known the process has no other thread. */
+int thread_time_is_alone(const struct thread_time *t, uint64_t process, uint32_t tid);
 /* The thread's share of the next cpu_ns of CPU time that its process uses after start_ns, nanoseconds since
  * the run's start: 0 .. 1. */
 double thread_time_share(const struct thread_time *t, uint64_t process, uint32_t tid, uint64_t start_ns,
