@@ -340,6 +340,7 @@ static int compare_refs(const char *one, const char *other)
 /* --- lines --- */
 
 #define LINE_SHIFT 6
+#define PIECES 4 /* of what was recorded in a sequence's code, that are tried */
 
 static int touches(const struct isa_ref *r, uint64_t fs_base, uint64_t line)
 {
@@ -406,18 +407,31 @@ static int compare_lines(const char *one, const char *other)
     struct refs recorded = {(const void *)g.at, (const void *)(g.at + g.bytes)};
     uint64_t fs_base = recorded.at < recorded.end ? recorded.at->mask : 0, lines = 0;
     unsigned astray = 0, more = 0;
+    uint32_t lost = 0; /* after the last that went astray */
     for (uint32_t i = 0; i < header->count; i++) {
         if (expected.at == expected.end || expected.at->size != 0 || expected.at->pc != sequences[i].start)
             break;
         struct refs want = expected_part(&expected);
         if (went_astray(&want, &expected, i)) {
             astray++;
+            lost = i + 1;
             continue;
         }
         skip_recorded(&recorded, i);
         struct refs have = recorded_part(&recorded, i);
+        int all = all_recorded(&want, &have, fs_base, &lines);
+        /* What went astray may have come through the code of this one first. */
+        struct refs later = recorded;
+        for (int n = 0; n < PIECES && !all && lost && i < lost + 100; n++) {
+            skip_recorded(&later, i);
+            struct refs piece = recorded_part(&later, i);
+            if ((all = all_recorded(&want, &piece, fs_base, &lines))) {
+                have = piece;
+                recorded = later;
+            }
+        }
         more += !all_referenced(&want, &have, fs_base);
-        if (all_recorded(&want, &have, fs_base, &lines))
+        if (all)
             continue;
         if (++differing > MOST_SHOWN)
             continue;
