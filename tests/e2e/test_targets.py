@@ -26,7 +26,7 @@ DEATHS = {"segv": 139, "abort": 134, "kill": 137, "term": 143, "ill": 132, "fpe"
           "thread-abort": 134, "thread-exit": 33, "main-exits-first": 33, "_exit": 21, "syscall-exit": 22,
           "return": 20}
 # Fewest references. The smallest program (jit) makes 3.8 million; a burst of a short run may end at once.
-LEAST = {"full": 1000000, "lines": 1000000, "counted": 1000000, "early": 10000, "switch": 10000, "burst": 1}
+LEAST = {"full": 1000000, "lines": 1000000, "counted": 1000000, "early": 1000, "switch": 10000, "burst": 1}
 
 
 def same(built, record, mode, argv):

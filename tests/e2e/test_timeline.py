@@ -481,10 +481,11 @@ def test_references_of_cold_code(cachegram, built, record, tmp_path):
         changed = con.execute("update burst set new_blocks = 1000, near_per_ns = near_per_ns / 20, "
                               "refs_per_ns = refs_per_ns / 20 where start_refs is null and gap_ns is not null").rowcount
         assert changed > 0
-    assert 0.4 < references(cachegram, cold) / references(cachegram, db) < 2.5
+    # A twentieth if they were used. The rate of the counted part differs from that of the rest by up to 2.8 times.
+    assert 0.25 < references(cachegram, cold) / references(cachegram, db) < 4
     with sqlite3.connect(cold) as con:  # little of the code was new
         con.execute("update burst set new_blocks = 0")
-    assert references(cachegram, cold) < 0.4 * references(cachegram, db)
+    assert references(cachegram, cold) < 0.2 * references(cachegram, db)
 
 
 def test_phase_without_burst(cachegram, built, full, record):

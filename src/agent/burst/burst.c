@@ -365,8 +365,6 @@ static int steps_too_long(struct thread *t)
     int counts = t->translation.counts;
     if (t->burst.is_probe || (counts && !t->clock.endless))
         return 0;
-    if (counts ? !agent_always_translated() : t->burst.full && !agent_records_all())
-        return 1;
     return ++t->burst.steps % BURST_STEPS_LOOK == 0 &&
            sys_clock_ns(CLOCK_THREAD_CPUTIME_ID) - (counts ? t->timing.entered_ns : t->burst.cpu_start_ns) >
                BURST_STEPS_NS;
