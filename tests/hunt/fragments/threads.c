@@ -397,7 +397,9 @@ static void timers(struct run *r, int sig /* signal */, int how /* 0..2 */,
         e.sigev_notify_function = expiry_thread, e.sigev_notify_attributes = NULL;
     expired_ = 0;
     handle(sig, on_expiry, SA_RESTART, MASK_NONE, &old);
-    CHECK(timer_create(clock, &e, &timer) == 0);
+    /* Fails while other processes of the user, of any job, have filled the queue of pending signals. */
+    while (timer_create(clock, &e, &timer) != 0 && errno == EAGAIN)
+        spin();
     struct itimerspec t = {{0, us * 1000}, {0, us * 1000}};
     CHECK(timer_settime(timer, 0, &t, NULL) == 0);
     work(r, 2);
