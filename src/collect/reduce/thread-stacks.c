@@ -121,11 +121,12 @@ static int find_thread(struct thread_stacks *s, uint32_t tid, const struct stack
 int thread_stacks_touch(struct thread_stacks *s, uint32_t tid, const struct stackdist *process,
                         const struct process_touches *t)
 {
-    struct own *own;
     size_t done = 0;
     int status = find_thread(s, tid, process);
-    own = &s->threads[s->last];
-    if (status == 0 && own->ended && (status = make_own(own, NULL)) == 0) {
+    if (status < 0) /* there may be no thread at all */
+        return status;
+    struct own *own = &s->threads[s->last];
+    if (own->ended && (status = make_own(own, NULL)) == 0) {
         packed_hist_unpack(&own->packed, own->stack);
         own->ended = 0;
         s->live++;
