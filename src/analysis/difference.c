@@ -42,26 +42,53 @@ static const char *module_of(const struct analysis_hotspot *row)
     return row->object ? row->object->module : row->image ? row->image->path : "";
 }
 
-/* Length of the name of a block without ":LINE" at its end. */
-static size_t length_without_line(const char *name)
+/* Length of the name of a block, of n characters, without ":LINE" at its end. */
+static size_t length_without_line(const char *name, size_t n)
 {
-    size_t n = strlen(name), digits = n;
+    size_t digits = n;
     while (digits > 0 && strchr("~0123456789", name[digits - 1]))
         digits--;
     return digits > 0 && digits < n && name[digits - 1] == ':' ? digits - 1 : n;
 }
 
-/* loosely: blocks without lines only. */
-static int is_same_name(const struct analysis_hotspot *a, const struct analysis_hotspot *b, int loosely)
+/* What two rows must have in common, the surest first. Whether a block's name has a column, or the number of
+ * a call, depends on which others of its line the profile has. */
+enum likeness {
+    SAME_CALL, /* blocks only, as all below but the next: in one build of the program */
+    SAME_NAME,
+    SAME_COLUMN,
+    SAME_LINE,
+    SAME_FUNCTION,
+    LIKENESSES
+};
+
+static int is_same_block(const struct analysis_hotspots *of_a, const struct profile_object *a,
+                         const struct analysis_hotspots *of_b, const struct profile_object *b,
+                         enum likeness likeness)
+{
+    const struct analysis_allocation *x = &of_a->allocations[a - of_a->data],
+                                     *y = &of_b->allocations[b - of_b->data];
+    size_t n = x->name_length, m = y->name_length;
+    if (likeness == SAME_FUNCTION) {
+        n = length_without_line(a->name, n);
+        m = length_without_line(b->name, m);
+    }
+    return n == m && strncmp(a->name, b->name, n) == 0 &&
+           (likeness > SAME_COLUMN || x->column == y->column) &&
+           (likeness > SAME_CALL || x->offset == y->offset);
+}
+
+static int is_same_thing(const struct analysis_hotspots *of_a, const struct analysis_hotspot *a,
+                         const struct analysis_hotspots *of_b, const struct analysis_hotspot *b,
+                         enum likeness likeness)
 {
     if (!a->object != !b->object || (a->object && a->object->kind != b->object->kind))
         return 0;
-    if (!loosely)
+    if (likeness == SAME_NAME)
         return strcmp(name_of(a), name_of(b)) == 0 &&
                (!a->source || !b->source || strcmp(base_name(a->source), base_name(b->source)) == 0);
-    size_t n = length_without_line(name_of(a));
-    return a->object && a->object->kind == PROFILE_OBJECT_BLOCK && n == length_without_line(name_of(b)) &&
-           strncmp(name_of(a), name_of(b), n) == 0;
+    return a->object && a->object->kind == PROFILE_OBJECT_BLOCK &&
+           is_same_block(of_a, a->object, of_b, b->object, likeness);
 }
 
 static int is_same_module(const struct analysis_hotspot *a, const struct analysis_hotspot *b)
@@ -78,14 +105,16 @@ static int is_renamed(const struct analysis_hotspot *row, const struct analysis_
     return 1;
 }
 
-/* The row of `after` for the same function or object; after->n: none. */
-static size_t find_same(const struct analysis_hotspot *row, const struct analysis_hotspots *after,
-                        const char *paired, const char *renamed, int row_renamed, int loosely)
+/* The row of `after` for what a row of `before` is of; after->n: none. */
+static size_t find_same(const struct analysis_hotspots *before, const struct analysis_hotspot *row,
+                        const struct analysis_hotspots *after, const char *paired, const char *renamed,
+                        enum likeness likeness)
 {
+    int row_renamed = is_renamed(row, after);
     size_t k = 0;
     for (; k < after->n; k++) {
         const struct analysis_hotspot *other = &after->rows[k];
-        if (!paired[k] && row->rest == other->rest && is_same_name(row, other, loosely) &&
+        if (!paired[k] && row->rest == other->rest && is_same_thing(before, row, after, other, likeness) &&
             (is_same_module(row, other) || (row_renamed && renamed[k])))
             break;
     }
@@ -154,12 +183,13 @@ int analysis_function_changes(const struct analysis_hotspots *before, const stru
     }
     for (size_t k = 0; k < after->n; k++)
         renamed[k] = (char)is_renamed(&after->rows[k], before);
-    for (int loosely = 0; loosely < 2; loosely++)
+    for (size_t i = 0; i < before->n; i++)
+        pairs[i] = after->n;
+    for (enum likeness likeness = 0; likeness < LIKENESSES; likeness++)
         for (size_t i = 0; i < before->n; i++) {
-            const struct analysis_hotspot *row = &before->rows[i];
-            if (loosely && pairs[i] < after->n)
+            if (pairs[i] < after->n)
                 continue;
-            pairs[i] = find_same(row, after, paired, renamed, is_renamed(row, after), loosely);
+            pairs[i] = find_same(before, &before->rows[i], after, paired, renamed, likeness);
             paired[pairs[i]] = 1;
         }
     for (size_t i = 0; i < before->n; i++) {

@@ -256,6 +256,11 @@ int analysis_objects_load(struct profile *p, struct analysis_hotspots *h, const 
         blocks[nblocks].object = object;
         code = name_block(h, paths + first, length, wrappers, &blocks[nblocks++]);
     }
+    if (!(h->allocations = calloc(h->ndata + 1, sizeof *h->allocations)))
+        code = -ENOMEM;
+    for (size_t i = 0; i < nblocks && code == 0; i++)
+        h->allocations[blocks[i].object - h->data] =
+            (struct analysis_allocation){strlen(blocks[i].object->name), blocks[i].column, blocks[i].offset};
     if (code == 0)
         code = tell_apart(blocks, nblocks);
     free(blocks);

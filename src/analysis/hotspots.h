@@ -100,6 +100,13 @@ struct analysis_evictions {
     double reuses;          /* represented ones at distances that miss */
 };
 
+/* The call that allocates a block. */
+struct analysis_allocation {
+    size_t name_length; /* of the object's name without what tells it from other calls of its line */
+    uint32_t column;    /* 0: not known */
+    uint64_t offset;    /* in its module */
+};
+
 struct analysis_hotspots {
     const char *profile; /* file name; the caller's */
     unsigned line_bytes;
@@ -139,6 +146,7 @@ struct analysis_hotspots {
     size_t nparts;
     int own_malloc; /* with objects: a program has a malloc of its own, whose blocks are not known */
     uint32_t *same; /* of each of data the first one that is the same in a table */
+    struct analysis_allocation *allocations; /* of each of data; those of blocks are set */
 };
 
 /* The first table of a profile that is open takes longest: most of what it reads is kept with the profile.

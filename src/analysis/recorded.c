@@ -111,6 +111,7 @@ static void free_recorded(struct analysis_recorded *r)
     free(r->site_paths);
     free(r->wrappers);
     free(r->same);
+    free(r->allocations);
     free(r->rows);
     free(r->weights);
     free(r);
@@ -182,11 +183,13 @@ static int load_objects(struct analysis_recorded *r, struct profile *p, const st
     if (code != 0) {
         profile_objects_free(table.data, table.ndata);
         free(table.same);
+        free(table.allocations);
         return code;
     }
     r->data = table.data;
     r->ndata = table.ndata;
     r->same = table.same;
+    r->allocations = table.allocations;
     r->own_malloc = table.own_malloc;
     r->has_objects = 1;
     return 0;
@@ -219,6 +222,7 @@ int analysis_recorded_lend(struct analysis_recorded *r, struct profile *p, struc
         h->data = r->data;
         h->ndata = r->ndata;
         h->same = r->same;
+        h->allocations = r->allocations;
         h->own_malloc = r->own_malloc;
     }
     if (code == 0 && h->fields && !r->fields)

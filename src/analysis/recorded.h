@@ -70,6 +70,7 @@ struct analysis_recorded {
     struct profile_object *data;
     size_t ndata;
     uint32_t *same;
+    struct analysis_allocation *allocations;
     /* With fields. */
     struct profile_field *parts;
     size_t nparts;

@@ -576,6 +576,41 @@ def test_arrays_of_one_line(cachegram, tmp_path):
     assert first / second == pytest.approx(6 / 4, rel=0.02)
 
 
+SOME_CALLS = """
+#include <stdlib.h>
+#include <string.h>
+enum { N = 1 << 18 };
+int main(int argc, char **argv)
+{
+    long a_too = strcmp(argv[1], "both") == 0, sum = 0;
+    volatile long *a = a_too ? calloc(N, 8) : 0, *b = calloc(N, 8);
+    for (int k = 0; k < (a_too ? 2 : 4); k++)
+        for (int i = 0; i < N; i += 8)
+            sum += b[i] + (a_too && k == 0 ? a[i] : 0);
+    return sum != 0;
+}
+"""
+
+
+@pytest.mark.parametrize("rebuilt", [False, True])
+def test_diff_where_not_all_calls_of_a_line_ran(rebuilt, cachegram, tmp_path):
+    """A block is compared with that of the same call, although the name has a column in one of the profiles only."""
+    (tmp_path / "calls.c").write_text(SOME_CALLS)
+    for what in ("both", "one"):
+        if what == "both" or rebuilt: # other code before main: calls are elsewhere in the file
+            subprocess.run(["gcc", "-g", "-O0", "-o", "calls", "calls.c"] + (["-pg"] if what == "one" else []), cwd=tmp_path, check=True)
+        subprocess.run([cachegram, "record", "--mode", "full", "-o", f"{what}.db", "./calls", what], cwd=tmp_path, check=True)
+    out = run([cachegram, "diff", "--by", "object", "--size", "1M", "--format", "csv", tmp_path / "both.db", tmp_path / "one.db"]).out
+    changes = {row["object"]: (float(row["before"]), float(row["after"])) for row in csv.DictReader(io.StringIO(out.decode()))
+               if row["object"].startswith("block of main calls.c")}
+    number, line = next((n, text) for n, text in enumerate(SOME_CALLS.splitlines(), 1) if "calloc" in text)
+    a, b = (f"block of main calls.c:{number}:{column + 1}" for column in (line.index("calloc"), line.rindex("calloc")))
+    assert changes.keys() == {a, b}
+    assert changes[a][0] > 0 and changes[a][1] == 0
+    # while there is a, each line of b is missed twice as often as one of a
+    assert changes[b][0] / changes[a][0] == pytest.approx(2, abs=0.01) and changes[b][1] > 0
+
+
 FORKS = """
 #include <stdlib.h>
 #include <sys/wait.h>
