@@ -285,13 +285,10 @@ static void put_text(FILE *out, const struct reading *r, const struct report_sty
 /* Lines on a terminal, where longer ones go on in the next one. */
 static size_t count_lines(const char *text, unsigned width)
 {
-    size_t lines = 0, column = 0;
-    for (; *text; text++) {
-        column += ((unsigned char)*text & 0xc0u) != 0x80; /* the first byte of a character */
-        if (*text == '\n') {
-            lines += column < 2 ? 1 : (column - 2) / width + 1; /* column has counted the end of the line */
-            column = 0;
-        }
+    size_t lines = 0;
+    for (const char *end; (end = strchr(text, '\n')) != NULL; text = end + 1) {
+        size_t columns = report_columns(text, (size_t)(end - text));
+        lines += columns == 0 ? 1 : (columns - 1) / width + 1;
     }
     return lines;
 }

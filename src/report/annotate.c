@@ -95,15 +95,10 @@ static int objects_width(const struct annotated *part)
 
 static void put_object(FILE *out, const struct annotated_line *line, int width)
 {
-    char text[NAME_ROOM] = "", plain[4 * NAME_ROOM] = "";
-    FILE *memory = fmemopen(plain, sizeof plain, "w");
+    char text[NAME_ROOM] = "";
     if (line && line->object && line->misses > 0)
         report_object_name(line->object, text, sizeof text);
-    if (memory) {
-        report_plain(memory, text);
-        fclose(memory);
-    }
-    fprintf(out, "  %-*.*s", width, width, plain);
+    fprintf(out, "  %-*.*s", width, width, report_make_plain(text));
 }
 
 static void put_line(FILE *out, const struct analysis_annotation *a, const struct report_part *p,

@@ -27,16 +27,9 @@ static void put_name(const struct analysis_hotspots *h, const struct analysis_ho
 /* The name of what misses, as wide as its column. */
 static void put_victim(FILE *out, const struct analysis_hotspots *h, const struct analysis_hotspot *row)
 {
-    char text[NAME_ROOM], *plain = NULL;
-    size_t size = 0;
-    FILE *memory = open_memstream(&plain, &size);
+    char text[NAME_ROOM];
     put_name(h, row, text);
-    if (!memory)
-        return;
-    report_plain(memory, text);
-    if (fclose(memory) == 0)
-        fprintf(out, "%-*s  ", VICTIM_COLUMNS, plain);
-    free(plain);
+    fprintf(out, "%-*s  ", VICTIM_COLUMNS, report_make_plain(text));
 }
 
 static int compare_conflicts(const void *a, const void *b)

@@ -761,22 +761,14 @@ void report_hotspots(FILE *out, const struct analysis_hotspots *h, size_t left_o
 /* In a narrower terminal, there would be no room for names beside all columns. */
 #define BRIEF_COLUMNS 72u
 
-/* Characters of the line that begins there. */
-static unsigned line_columns(const char *text)
-{
-    unsigned columns = 0;
-    for (; *text && *text != '\n'; text++)
-        columns += ((unsigned char)*text & 0xc0u) != 0x80; /* the first byte of a character */
-    return columns;
-}
-
 /* At most so many characters of each line; a line that is cut ends with "...". */
 static void put_cut(FILE *out, const char *text, unsigned width)
 {
     while (*text) {
-        unsigned columns = line_columns(text), kept = columns > width ? width - 3 : columns;
-        for (unsigned column = 0; *text && *text != '\n'; text++) {
-            column += ((unsigned char)*text & 0xc0u) != 0x80;
+        size_t columns = report_columns(text, strcspn(text, "\n")),
+               kept = columns > width ? width - 3 : columns;
+        for (size_t column = 0; *text && *text != '\n'; text++) {
+            column += report_columns(text, 1);
             if (column <= kept)
                 putc(*text, out);
         }

@@ -79,16 +79,13 @@ struct writing {
  * '?'. */
 static uint64_t add_string(struct writing *w, const char *text)
 {
-    char *plain = NULL;
-    size_t size = 0;
-    FILE *memory = open_memstream(&plain, &size);
-    if (memory) {
-        report_plain(memory, text);
-        if (fclose(memory) == 0)
-            put_bytes(&w->all, 6, plain, size);
-        free(plain);
+    char *plain = strdup(text);
+    if (plain) {
+        report_make_plain(plain);
+        put_bytes(&w->all, 6, plain, strlen(plain));
     }
-    w->all.failed |= !memory;
+    w->all.failed |= !plain;
+    free(plain);
     return w->nstrings++;
 }
 

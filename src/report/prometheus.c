@@ -2,22 +2,16 @@
 #include "report/export.h"
 
 #include <math.h>
+#include <string.h>
 
-/* The command as a label. In its value a backslash, quote or line end is escaped; other control characters
- * are replaced. */
+/* The command, valid UTF-8 without control characters, as a label. */
 static void put_command(FILE *out, const char *value)
 {
     fputs("command=\"", out);
     for (; *value; value++) {
-        char one[2] = {*value, '\0'};
         if (*value == '\\' || *value == '"')
-            fprintf(out, "\\%c", *value);
-        else if (*value == '\n')
-            fputs("\\n", out);
-        else if ((unsigned char)*value < 0x80)
-            report_plain(out, one);
-        else
-            putc(*value, out);
+            putc('\\', out);
+        putc(*value, out);
     }
     putc('"', out);
 }
@@ -50,14 +44,9 @@ void report_prometheus(FILE *out, const struct analysis_summary *s, const struct
         {"miss_ratio_low", "Lower end of its 95% interval.", offsetof(struct curve_point, low)},
         {"miss_ratio_high", "Upper end of its 95% interval.", offsetof(struct curve_point, high)},
     };
-    char plain[sizeof s->command];
-    FILE *memory = fmemopen(plain, sizeof plain, "w"); /* valid UTF-8 */
-    if (memory) {
-        report_plain(memory, s->command);
-        fclose(memory);
-        plain[sizeof plain - 1] = '\0';
-    }
-    const char *command = memory ? plain : "";
+    char command[sizeof s->command];
+    memcpy(command, s->command, sizeof command);
+    report_make_plain(command);
     put_single(out, command, "references", "Recorded references.", s->references);
     put_single(out, command, "cpu_seconds", "CPU time of the program, profiling included.", s->cpu_seconds);
     put_single(out, command, "wall_seconds", "Elapsed time.", s->wall_seconds);

@@ -134,6 +134,10 @@ void report_wrapped(FILE *out, const char *text, unsigned width);
 const char *report_extent(enum analysis_extent extent);
 /* Writes text of foreign origin: control characters, which could affect a terminal, become '?'. */
 void report_plain(FILE *out, const char *text);
+/* The same in place. Returns text. */
+char *report_make_plain(char *text);
+/* Characters of the first `bytes` of a text in UTF-8. */
+size_t report_columns(const char *text, size_t bytes);
 /* "17.5M". Returns text. */
 #define REPORT_COUNT 32
 char *report_count(double count, char text[REPORT_COUNT]);

@@ -93,36 +93,41 @@ static int is_control(const unsigned char *s)
 }
 
 /* kept: a control character that stays; 0: none. */
-static void put_plain(FILE *out, const char *text, unsigned char kept)
+static char *make_plain(char *text, unsigned char kept)
 {
-    const unsigned char *s = (const unsigned char *)text;
+    unsigned char *s = (unsigned char *)text, *to = s;
     while (*s) {
         size_t n = utf8_length(s);
         if (n == 0 || (is_control(s) && *s != kept)) {
-            putc('?', out);
+            *to++ = '?';
             s += n ? n : 1;
             continue;
         }
-        fwrite(s, 1, n, out);
-        s += n;
+        while (n-- > 0)
+            *to++ = *s++;
     }
+    *to = '\0';
+    return text;
+}
+
+char *report_make_plain(char *text)
+{
+    return make_plain(text, 0);
 }
 
 void report_plain(FILE *out, const char *text)
 {
-    put_plain(out, text, 0);
+    char *plain = strdup(text);
+    if (plain)
+        fputs(make_plain(plain, 0), out);
+    free(plain);
 }
 
 static void put_csv_plain(FILE *out, const char *text, unsigned char kept)
 {
-    char *plain = NULL;
-    size_t size = 0;
-    FILE *memory = open_memstream(&plain, &size);
-    if (!memory)
-        return;
-    put_plain(memory, text, kept);
-    if (fclose(memory) == 0)
-        report_csv_string(out, plain);
+    char *plain = strdup(text);
+    if (plain)
+        report_csv_string(out, make_plain(plain, kept));
     free(plain);
 }
 
@@ -207,13 +212,19 @@ void report_percent(FILE *out, const char *before, int width, int decimals, doub
         fprintf(out, "%s%*.*f%%%s", before, width - 1, decimals, 100 * ratio, after);
 }
 
+size_t report_columns(const char *text, size_t bytes)
+{
+    size_t columns = 0;
+    for (size_t i = 0; i < bytes; i++)
+        columns += ((unsigned char)text[i] & 0xc0u) != 0x80; /* the first byte of a character */
+    return columns;
+}
+
 void report_wrapped(FILE *out, const char *text, unsigned width)
 {
     size_t column = 0;
     while (*text) {
-        size_t bytes = strcspn(text, " \n"), columns = 0;
-        for (size_t i = 0; i < bytes; i++)
-            columns += ((unsigned char)text[i] & 0xc0u) != 0x80; /* the first byte of a character */
+        size_t bytes = strcspn(text, " \n"), columns = report_columns(text, bytes);
         if (column > 0 && column + 1 + columns > width) {
             putc('\n', out);
             column = 0;
