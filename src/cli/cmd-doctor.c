@@ -129,13 +129,9 @@ static void print_json(const struct offer *rows, size_t n)
 {
     fputs("{\n", stdout);
     for (size_t i = 0; i < n; i++) {
-        printf("  \"%s\": {\"state\": \"%s\", \"found\": ", rows[i].name, states[rows[i].state]);
-        report_json_string(stdout, rows[i].found);
-        fputs(", \"advice\": ", stdout);
-        if (rows[i].advice)
-            report_json_string(stdout, rows[i].advice);
-        else
-            fputs("null", stdout);
+        printf("  \"%s\": {\"state\": \"%s\"", rows[i].name, states[rows[i].state]);
+        report_json_member_string(stdout, ", ", "found", rows[i].found);
+        report_json_member_string(stdout, ", ", "advice", rows[i].advice);
         printf("}%s\n", i + 1 < n ? "," : "");
     }
     fputs("}\n", stdout);

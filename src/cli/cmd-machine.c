@@ -90,8 +90,7 @@ static void list(enum report_format format)
                 fputs(k ? "," : "", stdout);
                 report_csv_string(stdout, fields[k]);
             } else {
-                printf("%s\"%s\": ", k ? ", " : "{", names[k]);
-                report_json_string(stdout, fields[k]);
+                report_json_member_string(stdout, k ? ", " : "{", names[k], fields[k]);
             }
         }
         fputs(format == REPORT_CSV ? "\n" : "}", stdout);

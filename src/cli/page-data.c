@@ -145,8 +145,8 @@ static int put_run(struct making *m, struct error *err)
     if (code == 0) {
         struct analysis_answer found, *answer = cli_answer(m->p, &m->machines, &lru, &found) ? &found : NULL;
         analysis_findings(m->p, m->args->profile, NULL, &findings);
-        fputs("\"version\": \"" CACHEGRAM_VERSION "\",\n\"profile\": ", m->json);
-        report_json_string(m->json, m->args->profile);
+        fputs("\"version\": \"" CACHEGRAM_VERSION "\"", m->json);
+        report_json_member_string(m->json, ",\n", "profile", m->args->profile);
         fputs(",\n\"summary\": ", m->json);
         report_summary_json(m->json, summary, &lru, &pirate, answer, &findings);
         fputs(",\n\"findings\": ", m->json);
@@ -320,8 +320,8 @@ static int put_phase_hotspots(struct making *m, struct error *err)
             *err = why;
         else
             code = 0;
-        fprintf(m->json, "], \"part\": %s, \"why\": ", part ? "true" : "false");
-        report_json_string(m->json, why.text);
+        fprintf(m->json, "], \"part\": %s", part ? "true" : "false");
+        report_json_member_string(m->json, ", ", "why", why.text);
         putc('}', m->json);
     }
     putc(']', m->json);

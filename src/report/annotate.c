@@ -417,9 +417,9 @@ static void put_json(FILE *out, const struct analysis_annotation *a, const struc
 {
     const struct analysis_hotspots *h = &a->insns;
     report_json_member_string(out, "{\n  ", "profile", h->profile);
-    fprintf(out, ",\n  \"mode\": \"%s\",\n  \"size_bytes\": %.0f,\n  \"line_bytes\": %u,\n  \"miss_ratio\": ",
+    fprintf(out, ",\n  \"mode\": \"%s\",\n  \"size_bytes\": %.0f,\n  \"line_bytes\": %u",
             h->full ? "full" : "burst", h->size_bytes, h->line_bytes);
-    report_json_number(out, h->total.miss_ratio);
+    report_json_member_number(out, ",\n  ", "miss_ratio", h->total.miss_ratio);
     fputs(",\n  \"parts\": [", out);
     for (size_t i = 0; i < n; i++) {
         fputs(i ? ",\n    " : "\n    ", out);

@@ -116,11 +116,8 @@ static void put_json_nodes(FILE *out, const struct analysis_hotspots *h, size_t 
     for (size_t next, first = i; i < end; i = next) {
         const struct analysis_call *call = &h->calls[i];
         next = after(h, i, end);
-        fputs(i > first ? ", {\"function\": " : "{\"function\": ", out);
-        if (call->frame)
-            report_json_string(out, call->frame->function);
-        else
-            fputs("null", out);
+        report_json_member_string(out, i > first ? ", {" : "{", "function",
+                                  call->frame ? call->frame->function : NULL);
         if (call->frame && *call->frame->file) {
             report_json_member_string(out, ", ", "file", call->frame->file);
             fprintf(out, ", \"line\": %" PRIu32, call->frame->line);

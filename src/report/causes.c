@@ -87,9 +87,8 @@ static void put_conflicts_json(FILE *out, const struct analysis_causes *c)
     const struct analysis_hotspot **list = list_conflicts(c, 0, &n);
     fputs(",\n  \"conflicts\": [", out);
     for (size_t i = 0; i < n; i++) {
-        fputs(i ? ",\n    {\"victim\": " : "\n    {\"victim\": ", out);
         put_name(&c->h, list[i], text);
-        report_json_string(out, text);
+        report_json_member_string(out, i ? ",\n    {" : "\n    {", "victim", text);
         report_json_member_number(out, ", ", "refs_share", list[i]->conflicts);
         putc('}', out);
     }
@@ -158,20 +157,17 @@ static void put_json(FILE *out, const struct analysis_causes *c, size_t n)
 {
     char text[NAME_ROOM];
     report_json_member_string(out, "{\n  ", "profile", c->h.profile);
-    fprintf(out,
-            ",\n  \"mode\": \"%s\",\n  \"size_bytes\": %.0f,\n  \"rows_left_out\": %zu,\n  \"miss_ratio\": ",
+    fprintf(out, ",\n  \"mode\": \"%s\",\n  \"size_bytes\": %.0f,\n  \"rows_left_out\": %zu",
             c->h.full ? "full" : "burst", c->h.size_bytes, c->n - n);
-    report_json_number(out, c->h.total.miss_ratio);
+    report_json_member_number(out, ",\n  ", "miss_ratio", c->h.total.miss_ratio);
     report_json_member_number(out, ",\n  ", "cold_share", c->cold);
     fputs(",\n  \"rows\": [", out);
     for (size_t i = 0; i < n; i++) {
         const struct analysis_cause *cause = &c->list[i];
-        fputs(i ? ",\n    {\"victim\": " : "\n    {\"victim\": ", out);
         put_name(&c->h, cause->victim, text);
-        report_json_string(out, text);
-        fputs(", \"evictor\": ", out);
+        report_json_member_string(out, i ? ",\n    {" : "\n    {", "victim", text);
         put_name(&c->h, cause->evictor, text);
-        report_json_string(out, text);
+        report_json_member_string(out, ", ", "evictor", text);
         report_json_member_number(out, ", ", "share", cause->share);
         fprintf(out, ", \"sampled_reuses\": %.0f}", cause->reuses);
     }

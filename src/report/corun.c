@@ -61,8 +61,7 @@ static void json(FILE *out, const struct report_corun *c)
     fputs(",\n  \"programs\": [", out);
     for (uint32_t k = 0; k < c->n; k++) {
         values(&c->rows[k], value);
-        fprintf(out, "%s\n    {\"program\": ", k ? "," : "");
-        report_json_string(out, c->rows[k].program);
+        report_json_member_string(out, k ? ",\n    {" : "\n    {", "program", c->rows[k].program);
         for (size_t i = 0; i < COLUMNS; i++)
             report_json_member_number(out, ", ", columns[i], value[i]);
         report_base_json(out, &c->bases[k]);

@@ -35,8 +35,7 @@ static void put_json_change(FILE *out, const struct analysis_change *c)
     static const char *const names[] = {"before", "after", "delta", "delta_low", "delta_high"};
     const double values[] = {c->before, c->after, c->delta, c->low, c->high};
     for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
-        fprintf(out, "\"%s\": ", names[i]);
-        report_json_number(out, values[i]);
+        report_json_member_number(out, "", names[i], values[i]);
         fputs(", ", out);
     }
     fprintf(out, "\"significant\": %s}", c->significant ? "true" : "false");
@@ -255,8 +254,7 @@ void report_function_difference(FILE *out, const struct report_functions *f, enu
             fprintf(out, ",%.0f,", f->size_bytes);
             put_csv_change(out, &row->misses);
         } else {
-            fprintf(out, "%s\n    {\"%s\": ", i ? "," : "", what);
-            report_json_string(out, name_of(f, row, name));
+            report_json_member_string(out, i ? ",\n    {" : "\n    {", what, name_of(f, row, name));
             report_json_member_string(out, ", ", "module", row->module);
             fputs(", ", out);
             put_json_change(out, &row->misses);
@@ -381,11 +379,9 @@ static void put_phases_csv(FILE *out, const struct report_phases *d)
 
 static void put_phase_json(FILE *out, const struct analysis_phase_row *row, size_t npoints)
 {
-    fprintf(out,
-            "{\"phase\": %" PRIu32
-            ", \"windows\": %zu, \"bursts\": %zu, \"code_known\": %s, \"refs_share\": ",
-            row->phase, row->windows, row->bursts, row->code_known ? "true" : "false");
-    report_json_number(out, row->refs_share);
+    fprintf(out, "{\"phase\": %" PRIu32 ", \"windows\": %zu, \"bursts\": %zu, \"code_known\": %s", row->phase,
+            row->windows, row->bursts, row->code_known ? "true" : "false");
+    report_json_member_number(out, ", ", "refs_share", row->refs_share);
     fputs(",\n", out);
     report_points_json(out, row->points, npoints);
     putc('}', out);
@@ -393,10 +389,9 @@ static void put_phase_json(FILE *out, const struct analysis_phase_row *row, size
 
 static void put_pair_json(FILE *out, const struct analysis_phase_pair *pair, const struct report_phases *d)
 {
-    fprintf(out,
-            "{\"phase_before\": %" PRIu32 ", \"phase_after\": %" PRIu32 ", \"alike\": ", pair->before->phase,
+    fprintf(out, "{\"phase_before\": %" PRIu32 ", \"phase_after\": %" PRIu32, pair->before->phase,
             pair->after->phase);
-    report_json_number(out, pair->alike);
+    report_json_member_number(out, ", ", "alike", pair->alike);
     fputs(", \"points\": [", out);
     for (size_t k = 0; k < d->npoints; k++) {
         fprintf(out, "%s{\"size_bytes\": %.0f, ", k ? ",\n" : "\n", d->points[k].size_bytes);

@@ -314,8 +314,8 @@ void report_findings_json(FILE *out, const struct analysis_findings *findings)
         static const char *const remedies[] = {"block", "stream", "order", "pack", NULL};
         report_json_member_number(out, ", ", "cold_share", f->cold);
         report_json_member_number(out, ", ", "used_bytes_per_line", f->used_bytes);
-        fprintf(out, ", \"stride_bytes\": %" PRId64 ", \"gone_at_bytes\": ", f->stride);
-        report_json_number(out, f->gone_bytes > 0 ? f->gone_bytes : NAN);
+        fprintf(out, ", \"stride_bytes\": %" PRId64, f->stride);
+        report_json_member_number(out, ", ", "gone_at_bytes", f->gone_bytes > 0 ? f->gone_bytes : NAN);
         report_json_member_string(out, ", ", "remedy", remedies[f->remedy]);
         if (*f->object) {
             report_json_member_string(out, ", ", "object", f->object);

@@ -634,11 +634,7 @@ static void put_csv(FILE *out, const struct analysis_hotspots *h)
 
 static void put_json_frame(FILE *out, const struct profile_frame *frame)
 {
-    fputs("{\"function\": ", out);
-    if (*frame->function)
-        report_json_string(out, frame->function);
-    else
-        fputs("null", out);
+    report_json_member_string(out, "{", "function", *frame->function ? frame->function : NULL);
     if (*frame->file) {
         report_json_member_string(out, ", ", "file", frame->file);
         fprintf(out, ", \"line\": %" PRIu32 ", \"line_guessed\": %s", frame->line,

@@ -27,8 +27,8 @@ void report_page_machines(FILE *json, const struct report_page_machine *machines
     putc('[', json);
     for (size_t i = 0; i < n; i++) {
         const struct report_page_machine *m = &machines[i];
-        fprintf(json, "%s{\"recorded\": %s, \"name\": ", i ? ", " : "", m->recorded ? "true" : "false");
-        report_json_string(json, m->name);
+        fprintf(json, "%s{\"recorded\": %s", i ? ", " : "", m->recorded ? "true" : "false");
+        report_json_member_string(json, ", ", "name", m->name);
         report_json_member_string(json, ", ", "cpu", m->cpu);
         fputs(", \"levels\": [", json);
         for (size_t k = 0; k < m->nlevels; k++)
@@ -149,8 +149,8 @@ void report_page_measured(FILE *json, const struct analysis_pirate *pirate)
     struct curve_point *marks = analysis_pirate_marks(pirate, &n);
     putc('[', json);
     for (size_t i = 0; i < n; i++) {
-        fprintf(json, "%s{\"size_bytes\": %.0f, \"miss_ratio\": ", i ? ", " : "", marks[i].size_bytes);
-        report_json_number(json, marks[i].miss_ratio);
+        fprintf(json, "%s{\"size_bytes\": %.0f", i ? ", " : "", marks[i].size_bytes);
+        report_json_member_number(json, ", ", "miss_ratio", marks[i].miss_ratio);
         putc('}', json);
     }
     putc(']', json);
@@ -279,8 +279,8 @@ static size_t tree_of(const struct analysis_hotspots *h, const struct analysis_h
 int report_page_rows(FILE *json, const struct analysis_hotspots *h, size_t left_out,
                      struct report_page_names *names)
 {
-    fprintf(json, "{\"mode\": \"%s\", \"miss_ratio\": ", h->full ? "full" : "burst");
-    report_json_number(json, h->total.miss_ratio);
+    fprintf(json, "{\"mode\": \"%s\"", h->full ? "full" : "burst");
+    report_json_member_number(json, ", ", "miss_ratio", h->total.miss_ratio);
     fprintf(json, ", \"rows_left_out\": %zu, \"rows\": [", left_out);
     for (size_t i = 0; i < h->n; i++) {
         const struct shares_result *s = &h->rows[i].shares;

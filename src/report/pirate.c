@@ -82,8 +82,7 @@ void report_pirate_rows_json(FILE *out, const struct analysis_pirate *r, const s
     fputs("  \"pirate\": [", out);
     for (size_t k = 0; k < r->n; k++) {
         values(r, k, curve, value);
-        fprintf(out, "%s\n    {\"by\": ", k ? "," : "");
-        report_json_string(out, r->rows[k].by);
+        report_json_member_string(out, k ? ",\n    {" : "\n    {", "by", r->rows[k].by);
         for (size_t i = 0; i < COLUMNS; i++) {
             fprintf(out, ", \"%s\": ", columns[i]);
             if (strcmp(columns[i], "valid") == 0)

@@ -57,8 +57,7 @@ static void json(FILE *out, const struct report_place *p)
     report_json_member_number(out, ",\n  ", "total_slowdown_without_phases", p->mean ? p->mean->total : NAN);
     fputs(",\n  \"programs\": [", out);
     for (uint32_t i = 0; i < p->problem->programs; i++) {
-        fprintf(out, "%s\n    {\"program\": ", i ? "," : "");
-        report_json_string(out, p->bases[i].program);
+        report_json_member_string(out, i ? ",\n    {" : "\n    {", "program", p->bases[i].program);
         fprintf(out, ", \"cache\": %u", p->result->cache[i]);
         report_json_member_number(out, ", ", "slowdown", p->result->slowdown[i]);
         report_base_json(out, &p->bases[i]);

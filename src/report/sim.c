@@ -94,10 +94,9 @@ static void json(FILE *out, const struct report_sim *report)
             fputs(", ", out);
         report_json_string(out, report->traces[i]);
     }
-    fprintf(out,
-            "],\n  \"references\": %" PRIu64 ",\n  \"line_bytes\": %u,\n  \"sampling\": ", report->references,
+    fprintf(out, "],\n  \"references\": %" PRIu64 ",\n  \"line_bytes\": %u", report->references,
             report->line_bytes);
-    report_json_string(out, report->sampling ? report->sampling : "none");
+    report_json_member_string(out, ",\n  ", "sampling", report->sampling ? report->sampling : "none");
     report_json_member_number(out, ",\n  ", "simulated_share", report->share);
     fputs(",\n  \"caches\": [", out);
     for (size_t r = 0; r < report->n; r++) {

@@ -71,9 +71,9 @@ static void print_json(FILE *out, const struct report_verify *v)
     report_json_member_string(out, ",\n  ", "exact_of", v->exact_of);
     fprintf(out,
             ",\n  \"line_bytes\": %u,\n  \"bursts\": %zu,\n  \"estimate_references\": %" PRIu64
-            ",\n  \"exact_references\": %" PRIu64 ",\n  \"overhead_percent\": ",
+            ",\n  \"exact_references\": %" PRIu64,
             v->line_bytes, v->bursts, v->estimate_references, v->exact_references);
-    report_json_number(out, v->overhead_percent);
+    report_json_member_number(out, ",\n  ", "overhead_percent", v->overhead_percent);
     fprintf(out, ",\n  \"threads\": \"%s\"", v->separate ? "separate" : "together");
     report_json_member_number(out, ",\n  ", "mean_absolute_error", e.mean);
     report_json_member_number(out, ",\n  ", "worst_absolute_error", e.worst);
