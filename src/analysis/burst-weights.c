@@ -135,6 +135,9 @@ int analysis_burst_weights(struct profile *p, struct analysis_sample *s,
     weights->exact_left = s->exact_left;
     weights->far = (struct curve_far){NAN, 0, 1};
     weigh_all(s);
+    weights->strings = (struct unseen_strings){0, 0};
+    if (!weights->phase && analysis_selection_is_all(selection))
+        weights->strings = loaded_unseen_strings(l, 0, &s->curve);
     if (weights->phase && s->curve.bursts > 0)
         code = weigh_phase(p, s, weights, err);
     weigh_selected(s, selection);

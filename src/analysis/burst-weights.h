@@ -27,6 +27,16 @@ struct analysis_missed {
     double weight;
 };
 
+/* Touches by long string instructions, which were counted, but which bursts do not have: methods.md,
+ * section 7.
+ */
+struct unseen_strings {
+    double share; /* of all touches */
+    double lines; /* that each of these instructions touches, at least */
+};
+/* How many of them miss in a cache of so many lines, as a share: 1 or an assumption. */
+double unseen_strings_miss(const struct unseen_strings *strings, double lines);
+
 struct analysis_weights {
     double size_bytes;            /* input: of the cache */
     uint32_t phase;               /* input: only bursts of this phase have a weight; 0: all */
@@ -42,6 +52,7 @@ struct analysis_weights {
     /* The run begins with a part that was recorded completely: its counts are of burst 0, and weigh 1. The
      * other weights are relative to that. */
     int exact;
+    struct unseen_strings strings; /* of the whole run, for which alone they are known */
     double exact_left; /* part of its first touches that do not count as misses, but as undecided */
 };
 

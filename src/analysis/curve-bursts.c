@@ -105,6 +105,21 @@ static void add_string_hits_to_random(const struct loaded *l, struct analysis_cu
     }
 }
 
+static void add_unseen_strings(const struct loaded *l, uint32_t tid, struct analysis_curve *curve)
+{
+    struct unseen_strings strings = loaded_unseen_strings(l, tid, curve);
+    double seen = 1 - strings.share;
+    curve->unseen_strings = strings.share;
+    curve->unseen_string_bytes = strings.lines * curve->line_bytes;
+    for (size_t i = 0; i < curve->n && seen < 1; i++) {
+        struct curve_point *point = &curve->points[i];
+        double missed = unseen_strings_miss(&strings, point->size_bytes / curve->line_bytes);
+        point->miss_ratio = seen * point->miss_ratio + (1 - seen) * missed;
+        point->low *= seen;
+        point->high = seen * point->high + 1 - seen;
+    }
+}
+
 /* Finds the CPU time that the bursts represent, if there are several processes. (A single process is either
  * sampled many times or too short.) */
 static void find_sampled(struct profile *p, const struct loaded *l, struct analysis_curve *curve)
@@ -229,6 +244,8 @@ int analysis_curve_bursts(struct profile *p, const struct analysis_question *que
         if (code == 0)
             code = question->phase ? model_phase(p, question, &l, seed, curve, err)
                                    : model(question, &l, seed, curve, err);
+        if (code == 0 && !question->phase)
+            add_unseen_strings(&l, question->tid, curve);
         if (code == 0 && !question->phase)
             widen_for_rest(&l, rest_ns, curve);
     }

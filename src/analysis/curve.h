@@ -44,8 +44,10 @@ struct analysis_curve {
     unsigned line_bytes;
     uint64_t references; /* recorded ones from which the curve is computed */
     size_t bursts;
-    double unseen; /* parts of the run that are shorter than this share of it may have no burst */
-    int estimated; /* of full mode, but by a model of reuse distances: random, statstack */
+    double unseen;         /* parts of the run that are shorter than this share of it may have no burst */
+    double unseen_strings; /* share of the touches that string instructions made which no burst has */
+    double unseen_string_bytes; /* and how many bytes each of these covers, at least */
+    int estimated;              /* of full mode, but by a model of reuse distances: random, statstack */
     uint64_t
         skipped_references;   /* of that first part, which does not distinguish threads, for a curve of one */
     uint64_t full_references; /* of these, those of the run's first part, recorded in full mode; 0: none */

@@ -55,6 +55,29 @@ static int compare_rows(const void *a, const void *b)
     return 0;
 }
 
+/* Share of the misses below which they are not worth a note. */
+#define FEW_STRINGS 0.05
+
+/* The rows have all misses but those of string instructions that no burst has: their shares are of all. */
+static void leave_strings_out(struct reading *r, size_t nrows)
+{
+    const struct unseen_strings *strings = &r->weights->strings;
+    double others = (1 - strings->share) * r->h->total.miss_ratio,
+           theirs = strings->share * unseen_strings_miss(strings, r->lines);
+    if (!(theirs >= FEW_STRINGS * (theirs + others)) || !(others > 0))
+        return;
+    r->h->unseen_strings = theirs / (theirs + others);
+    r->h->total.misses *= (theirs + others) / others;
+    r->h->total.miss_ratio = theirs + others;
+    r->h->total.ratio_low *= 1 - strings->share;
+    r->h->total.ratio_high = (1 - strings->share) * r->h->total.ratio_high + strings->share;
+    for (size_t i = 0; i < nrows; i++) {
+        struct shares_result *s = &r->h->rows[i].shares;
+        s->misses_share *= 1 - r->h->unseen_strings;
+        s->share_low *= others / (others + strings->share);
+    }
+}
+
 static int finish_rows(struct reading *r, struct error *err)
 {
     size_t used = 0;
@@ -76,6 +99,8 @@ static int finish_rows(struct reading *r, struct error *err)
     }
     r->h->n = used;
     shares_total(r->shares, &r->h->total);
+    if (r->weights)
+        leave_strings_out(r, used);
     if (used > 0)
         qsort(r->h->rows, used, sizeof *r->h->rows, compare_rows);
     if (r->h->full) { /* no sampling */

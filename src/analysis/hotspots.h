@@ -121,7 +121,8 @@ struct analysis_hotspots {
     double missed_percent;       /* see struct analysis_curve */
     size_t bursts;               /* from which the numbers are calculated; 0 in full mode */
     double exact_references;     /* recorded completely before the first burst, and part of the numbers */
-    size_t other_bursts;         /* selected ones without counts of sites */
+    double unseen_strings; /* share of the misses by string instructions that no burst has, nor any row */
+    size_t other_bursts;   /* selected ones without counts of sites */
     double far; /* probability of a miss where bursts do not decide; NaN: unknown, 0.5 is assumed */
     struct shares_result total;
     struct analysis_hotspot *rows; /* by share of misses, largest first */

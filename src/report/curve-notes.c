@@ -4,6 +4,8 @@
 
 #include <math.h>
 
+#include "base/sizes.h"
+
 /*
  * Percentage of the run that all bursts may have missed above which a note is printed: up to twelve bursts.
  */
@@ -17,6 +19,7 @@
 #define LITTLE_SAMPLED 0.7
 #define SAMPLED_ERRORS 2.
 #define SHORT_PROCESS_SECONDS 0.02
+#define MANY_STRINGS 1e-3
 #define LARGE_CLOCK_ERROR 0.2 /* up to this, curves are as good as with an exact clock (docs/accuracy.md) */
 
 static double part(size_t some, size_t all)
@@ -56,6 +59,15 @@ void report_curve_notes(FILE *out, const struct analysis_curve *curve, const cha
     else
         fprintf(out, "%sbursts may have missed parts of the run shorter than about %.*f%% of its time\n",
                 lead, unseen < 1 ? 1 : 0, unseen);
+    if (curve->unseen_strings >= MANY_STRINGS) {
+        char size[SIZE_TEXT];
+        size_format((uint64_t)fmin(curve->unseen_string_bytes, 0x1p62), size);
+        fprintf(out,
+                "%sbursts have too few of the long string instructions of memset and memcpy: %.1f%% of the "
+                "touches were "
+                "counted instead, and are taken to miss in caches of less than %s\n",
+                lead, 100 * curve->unseen_strings, size);
+    }
     if (many_short_processes(curve))
         fprintf(
             out,

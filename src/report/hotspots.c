@@ -485,6 +485,12 @@ static void put_notes(FILE *out, const struct analysis_hotspots *h)
               "assumed to "
               "miss.\n",
               out);
+    if (h->unseen_strings > 0)
+        fprintf(out,
+                "\nNote: bursts have too few of the long string instructions of memset and memcpy. About "
+                "%.0f%% of the misses\n"
+                "are estimated to be theirs, and are in no row.\n",
+                100 * h->unseen_strings);
     report_hotspots_part(out, h);
     if (unnamed_share(h) >= UNNAMED_SHARE)
         fputs("\nNote: [jit] is code made at run time, whose compiler has left no names: see 'node "

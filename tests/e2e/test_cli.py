@@ -102,6 +102,22 @@ def burst(tmp_path):
     return path
 
 
+@pytest.fixture
+def strings(tmp_path):
+    """20 bursts, each of 1000 steps, three in ten of which are at a distance of 1000 lines. Counting found one
+    hit of string instructions for each step. Bursts have none: at least 1000 / 63 touches are missing."""
+    path = tmp_path / "strings.db"
+    db = make(path, "burst", seed=1)
+    for i in range(1, 21):
+        db.execute("INSERT INTO burst(id, process, tid, refs, loads, stores, end_code, end_reason, weight, steps, string_hits) "
+                   "VALUES(?,1,1,1000,600,400,1,'full',1,1000,1)", (i,))
+        put(db, i, "stack", {0: 700, 1000: 300})
+        put(db, i, "reuse", {0: 700, 1000: 300})
+    db.commit()
+    db.close()
+    return path
+
+
 def one_line(result, status):
     assert result.returncode == status
     assert result.stdout == ""
@@ -111,6 +127,33 @@ def one_line(result, status):
 
 
 # --- results ---
+
+def test_string_instructions_that_no_burst_has(strings):
+    """Their touches miss where the cache holds less than 1/3 of the hits of all bursts, 20000 / 3 / 63 lines; else half
+    of them may."""
+    result = cachegram("mrc", strings, "--format", "csv", "--sizes", "4K,32K")
+    assert result.returncode == 0, result.stderr
+    rows = [[float(x) for x in row] for row in list(csv.reader(io.StringIO(result.stdout)))[1:]]
+    seen = 2000 / (2000 + 1000 / 63)
+    for row, size, most_likely in zip(rows, (4 << 10, 32 << 10), (1, 0.5)):
+        assert row == [size, *[pytest.approx(seen * 300 / 2000 + misses * (1 - seen), abs=1e-9) for misses in (most_likely, 0, 1)]]
+    assert "0.8% of the touches were counted instead, and are taken to miss in caches of less than 6.61K" in cachegram("report", strings).stdout
+
+
+def test_string_instructions_that_bursts_have(strings):
+    """As many touches as counting found hits for: nothing is missing."""
+    db = sqlite3.connect(strings)
+    db.execute("UPDATE burst SET refs = 2000")
+    for i in range(1, 21):
+        db.execute("DELETE FROM histogram WHERE burst = ?", (i,))
+        for kind in ("stack", "reuse"):
+            put(db, i, kind, {0: 700, 1000: 300 + 16})
+    db.commit()
+    db.close()
+    small, = csv.DictReader(io.StringIO(cachegram("mrc", strings, "--format", "csv", "--sizes", "32K").stdout))
+    assert float(small["miss_ratio"]) == pytest.approx(316 / 2016, abs=1e-9)
+    assert "string instructions" not in cachegram("report", strings).stdout
+
 
 def test_mrc_full_csv_is_exact(full):
     # Lines: 64, 100, 101 (distance 100 needs 101 lines), 1024, 2^20.
