@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
+
 /*
  * The first bin from `bin` on that is not empty; HIST_BINS if there is none. Most are empty: eight at a time.
  */
@@ -29,13 +31,10 @@ int packed_hist_set(struct packed_hist *p, const struct hist *h)
     uint64_t left = h->total; /* thousands of bins after the last value are skipped */
     uint32_t next = 0;
     for (uint32_t bin = 0; left > 0 && (bin = next_used(h, bin)) < HIST_BINS; bin++) {
-        if (made.size + 2 + LEB128_MOST > capacity) { /* a skip is below 2^14: two bytes */
-            uint8_t *larger = realloc(made.bytes, capacity = 2 * capacity + 512);
-            if (!larger) {
-                free(made.bytes);
-                return -ENOMEM;
-            }
-            made.bytes = larger;
+        /* A skip is below 2^14: two bytes. */
+        if (ARRAY_GROW_BY(made.bytes, made.size, 2 + LEB128_MOST, capacity) < 0) {
+            free(made.bytes);
+            return -ENOMEM;
         }
         made.size += leb128_put(made.bytes + made.size, bin - next);
         made.size += leb128_put(made.bytes + made.size, h->count[bin]);

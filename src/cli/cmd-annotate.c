@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "base/array.h"
 #include "base/sizes.h"
 #include "cli/levels.h"
 #include "cli/sources.h"
@@ -123,17 +124,14 @@ struct listing {
     struct report_part *part;
     struct symbols_image *image;
     struct disassembler *code;
+    size_t capacity; /* of the part's instructions */
 };
 
-static int add_insn(struct report_part *p, const struct report_insn *insn)
+static int add_insn(struct listing *l, const struct report_insn *insn)
 {
-    if ((p->ninsns & (p->ninsns - 1)) == 0) {
-        struct report_insn *grown = reallocarray(p->insns, p->ninsns ? 2 * p->ninsns : 1, sizeof *grown);
-        if (!grown)
-            return -ENOMEM;
-        p->insns = grown;
-    }
-    p->insns[p->ninsns++] = *insn;
+    if (ARRAY_GROW(l->part->insns, l->part->ninsns, l->capacity) < 0)
+        return -ENOMEM;
+    l->part->insns[l->part->ninsns++] = *insn;
     return 0;
 }
 
@@ -170,7 +168,7 @@ static uint64_t widen(const struct listing *l, uint64_t counted, uint64_t *begin
 
 /* Lists the instructions of the functions that contain counted instructions; without symbols, of the code
  * from one counted instruction to the next. */
-static int list_insns(const struct listing *l)
+static int list_insns(struct listing *l)
 {
     const struct annotated *part = l->part->part;
     uint64_t at = part->insns[0].offset, end = widen(l, at, &at);
@@ -199,7 +197,7 @@ static int list_insns(const struct listing *l)
             snprintf(insn.text, sizeof insn.text, "(no instruction)");
         insn.address = disassembler_address(l->code, at);
         insn.line = is_counted ? counts->line : line;
-        if (is_part && add_insn(l->part, &insn) < 0)
+        if (is_part && add_insn(l, &insn) < 0)
             return -ENOMEM;
         gap = !is_part;
         next += (size_t)is_counted;

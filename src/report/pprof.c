@@ -14,6 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
+
 #define PER_REFERENCES 1e9
 
 enum { VARINT = 0, BYTES = 2 };
@@ -26,17 +28,10 @@ struct buffer {
 
 static void put_byte(struct buffer *b, uint8_t byte)
 {
-    if (b->n == b->capacity) {
-        size_t capacity = b->capacity ? 2 * b->capacity : 256;
-        uint8_t *grown = realloc(b->data, capacity);
-        if (!grown) {
-            b->failed = 1;
-            return;
-        }
-        b->data = grown;
-        b->capacity = capacity;
-    }
-    b->data[b->n++] = byte;
+    if (ARRAY_GROW(b->data, b->n, b->capacity) < 0)
+        b->failed = 1;
+    else
+        b->data[b->n++] = byte;
 }
 
 static void put_varint(struct buffer *b, uint64_t value)

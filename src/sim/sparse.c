@@ -46,7 +46,8 @@ struct sparse {
     struct sampler *samplers;
     size_t nsamplers;
     struct watch *watches;
-    uint32_t nwatches, watch_capacity, free_watch; /* free_watch: index + 1; 0 none */
+    uint32_t nwatches, free_watch; /* free_watch: index + 1; 0 none */
+    size_t watch_capacity;
     uint32_t *table; /* by hash of the line: the first of its watches, index + 1; 0 empty */
     uint64_t table_mask, watched_lines;
 };
@@ -234,15 +235,8 @@ static uint32_t new_watch(struct sparse *s)
         s->free_watch = s->watches[watch - 1].next;
         return watch;
     }
-    if (s->nwatches == s->watch_capacity) {
-        uint32_t capacity = s->watch_capacity ? 2 * s->watch_capacity : 1024;
-        struct watch *more =
-            capacity < UINT32_MAX / 2 ? reallocarray(s->watches, capacity, sizeof *more) : NULL;
-        if (!more)
-            return 0;
-        s->watches = more;
-        s->watch_capacity = capacity;
-    }
+    if (s->nwatches > UINT32_MAX / 4 || ARRAY_GROW(s->watches, s->nwatches, s->watch_capacity) < 0)
+        return 0;
     return ++s->nwatches;
 }
 
@@ -263,15 +257,9 @@ static int start_watch(struct sparse *s, uint64_t line, uint32_t sampler, uint32
 static int start_sample(struct sparse *s, size_t which, uint64_t line)
 {
     struct sampler *sampler = &s->samplers[which];
-    if (sampler->nsamples == sampler->sample_capacity) {
-        size_t capacity = sampler->sample_capacity ? 2 * sampler->sample_capacity : 4096;
-        struct sparse_sample *more =
-            capacity < UINT32_MAX ? reallocarray(sampler->samples, capacity, sizeof *more) : NULL;
-        if (!more)
-            return -ENOMEM;
-        sampler->samples = more;
-        sampler->sample_capacity = capacity;
-    }
+    if (sampler->nsamples > UINT32_MAX / 2 ||
+        ARRAY_GROW(sampler->samples, sampler->nsamples, sampler->sample_capacity) < 0)
+        return -ENOMEM;
     sampler->samples[sampler->nsamples] =
         (struct sparse_sample){sampler->nwindows - 1, s->now, SPARSE_DANGLING, line};
     return start_watch(s, line, (uint32_t)which, (uint32_t)sampler->nsamples++);

@@ -34,6 +34,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "sim/stackset-internal.h"
 
 #define RING 16u /* batches; enough that no thread waits for each one */
@@ -77,14 +78,8 @@ static void unit_free(struct unit *u)
 /* Adds a stack for every line size. The workers must be idle. */
 static int add_units(struct stackset *s, uint32_t thread, struct error *err)
 {
-    if (s->unit_capacity - s->nunits < s->nlines) {
-        size_t capacity = 2 * s->unit_capacity + s->nlines;
-        struct unit **larger = realloc(s->units, capacity * sizeof(*larger));
-        if (larger == NULL)
-            return error_set(err, -ENOMEM, "out of memory for stack distances");
-        s->units = larger;
-        s->unit_capacity = capacity;
-    }
+    if (ARRAY_GROW_BY(s->units, s->nunits, s->nlines, s->unit_capacity) < 0)
+        return error_set(err, -ENOMEM, "out of memory for stack distances");
     for (size_t i = 0; i < s->nlines; i++) {
         struct unit *u = calloc(1, sizeof(*u));
         int status = u != NULL ? 0 : error_set(err, -ENOMEM, "out of memory for stack distances");

@@ -80,14 +80,8 @@ void cgtrace_close_write(struct trace_writer *w)
 
 static int put_varint(struct cgtrace_writer *o, uint64_t value)
 {
-    if (o->segment_capacity - o->segment_bytes < LEB128_MOST) {
-        size_t capacity = 2 * o->segment_capacity + 256;
-        uint8_t *larger = realloc(o->segments, capacity);
-        if (larger == NULL)
-            return -ENOMEM;
-        o->segments = larger;
-        o->segment_capacity = capacity;
-    }
+    if (ARRAY_GROW_BY(o->segments, o->segment_bytes, LEB128_MOST, o->segment_capacity) < 0)
+        return -ENOMEM;
     o->segment_bytes += leb128_put(o->segments + o->segment_bytes, value);
     return 0;
 }
