@@ -15,23 +15,27 @@
 
 static void place(struct sim *sim, uint32_t core, uint32_t level, uint64_t key);
 
+/* Returns KEY_DIRTY if the cache holds the line, and it is dirty there. */
+static uint64_t remove_from_cache(struct cache *c, struct sim_stats *stats, uint64_t line, enum sim_cause why)
+{
+    int64_t slot = c->ops->find(c, line);
+    if (slot < 0)
+        return 0;
+    uint64_t dirty = c->slots[slot].key & KEY_DIRTY;
+    stats->writebacks += dirty;
+    c->ops->remove(c, (uint64_t)slot);
+    if (c->causes)
+        causes_remove(c->causes, line, why);
+    return dirty;
+}
+
 /* Removes the line from a core's caches inside `level`. Returns KEY_DIRTY if one of them was dirty. */
 static uint64_t remove_from_core(struct sim *sim, uint32_t core, uint32_t level, uint64_t line,
                                  enum sim_cause why)
 {
     uint64_t dirty = 0;
-    for (uint32_t l = 0; l < level && l < sim->private_levels; l++) {
-        struct cache *c = cache_at(sim, l, core);
-        int64_t slot = c->ops->find(c, line);
-        if (slot < 0)
-            continue;
-        uint64_t key = c->slots[slot].key;
-        sim->stats[l][core].writebacks += key & KEY_DIRTY;
-        dirty |= key & KEY_DIRTY;
-        c->ops->remove(c, (uint64_t)slot);
-        if (c->causes)
-            causes_remove(c->causes, line, why);
-    }
+    for (uint32_t l = 0; l < level && l < sim->private_levels; l++)
+        dirty |= remove_from_cache(cache_at(sim, l, core), &sim->stats[l][core], line, why);
     return dirty;
 }
 
@@ -44,17 +48,8 @@ static uint64_t remove_from_inner(struct sim *sim, uint32_t core, uint32_t level
         if (sim->private_cache[other])
             dirty |= remove_from_core(sim, other, level, line, SIM_INCLUSION);
     /* Shared levels further inside. */
-    for (uint32_t l = sim->private_levels; l < level; l++) {
-        struct cache *c = &sim->shared_cache[l];
-        int64_t slot = c->ops->find(c, line);
-        if (slot < 0)
-            continue;
-        sim->stats[l][core].writebacks += c->slots[slot].key & KEY_DIRTY;
-        dirty |= c->slots[slot].key & KEY_DIRTY;
-        c->ops->remove(c, (uint64_t)slot);
-        if (c->causes)
-            causes_remove(c->causes, line, SIM_INCLUSION);
-    }
+    for (uint32_t l = sim->private_levels; l < level; l++)
+        dirty |= remove_from_cache(&sim->shared_cache[l], &sim->stats[l][core], line, SIM_INCLUSION);
     return dirty;
 }
 

@@ -34,11 +34,6 @@ static void fifo_hit(struct cache *c, uint64_t set, uint32_t way)
     (void)c, (void)set, (void)way;
 }
 
-static uint32_t fifo_victim(struct cache *c, uint64_t set)
-{
-    return c->wide.tail[set];
-}
-
 static const struct wide_policy fifo_wide = {
-    .list = 1, .hit = fifo_hit, .fill = wide_list_push, .victim = fifo_victim, .drop = wide_list_unlink};
+    .list = 1, .hit = fifo_hit, .fill = wide_list_push, .victim = wide_list_last, .drop = wide_list_unlink};
 const struct policy policy_fifo = {"fifo", narrow_ops, &fifo_wide};

@@ -36,11 +36,6 @@ static void lru_hit(struct cache *c, uint64_t set, uint32_t way)
     wide_list_push(c, set, way);
 }
 
-static uint32_t lru_victim(struct cache *c, uint64_t set)
-{
-    return c->wide.tail[set];
-}
-
 static const struct wide_policy lru_wide = {
-    .list = 1, .hit = lru_hit, .fill = wide_list_push, .victim = lru_victim, .drop = wide_list_unlink};
+    .list = 1, .hit = lru_hit, .fill = wide_list_push, .victim = wide_list_last, .drop = wide_list_unlink};
 const struct policy policy_lru = {"lru", narrow_ops, &lru_wide};

@@ -34,4 +34,9 @@ static inline void wide_list_push(struct cache *c, uint64_t set, uint32_t way)
     w->head[set] = way;
 }
 
+static inline uint32_t wide_list_last(struct cache *c, uint64_t set)
+{
+    return c->wide.tail[set];
+}
+
 #endif
