@@ -89,17 +89,23 @@ static void bad_arguments(struct run *r, int which /* 0..11 */, int bad /* 4 -40
 struct interrupter {
     pid_t tid;
     int sig;
+    const void *word; /* that the call waits for, if it is futex */
     volatile int go, done;
 };
 
-static int is_waiting(pid_t tid)
+/* In the call itself: under full mode a thread may sleep before it, in the agent's own futex calls. */
+static int is_waiting(const struct interrupter *i)
 {
-    char path[64], text[256] = "", *state;
-    snprintf(path, sizeof path, "/proc/self/task/%d/stat", (int)tid);
+    char path[64], text[256] = "";
+    long number;
+    unsigned long word = 0;
+    snprintf(path, sizeof path, "/proc/self/task/%d/syscall", (int)i->tid);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     ssize_t n = read(fd, text, sizeof text - 1);
     close(fd);
-    return n > 0 && (state = strrchr(text, ')')) != NULL && state[2] == 'S';
+    if (n <= 0 || sscanf(text, "%ld %lx", &number, &word) < 1) /* "running" */
+        return 0;
+    return number >= 0 && (number != SYS_futex || word - (uintptr_t)i->word < sizeof(sem_t));
 }
 
 static void *interrupting(void *arg)
@@ -108,7 +114,7 @@ static void *interrupting(void *arg)
     while (!i->done) {
         if (i->go) {
             sleep_us(2000);
-            if (i->go && !i->done && is_waiting(i->tid)) {
+            if (i->go && !i->done && is_waiting(i)) {
                 i->go = 0;
                 syscall(SYS_tgkill, getpid(), i->tid, i->sig);
             }
@@ -130,11 +136,11 @@ static void on_interruption(int sig, siginfo_t *info, void *uc)
 static void interrupted(struct run *r, int sig /* signal */, int rounds /* 1..3 */, int how /* 0..11 */)
 {
     struct sigaction old;
-    struct interrupter i = {.tid = gettid(), .sig = sig};
     pthread_t t;
     int fds[2], ep = epoll_create1(EPOLL_CLOEXEC), word = 1, sv[2];
     char c;
     sem_t sem;
+    struct interrupter i = {.tid = gettid(), .sig = sig, .word = how == 4 ? (void *)&sem : (void *)&word};
     sigset_t set;
     struct timespec ten = {10, 0};
     fd_set bits;
