@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the tests of `cachegram pirate` share."""
+import contextlib
 import csv
 import io
 import os
 import pathlib
+import subprocess
 import time
 
 import pytest
@@ -39,7 +41,47 @@ def pirate(cachegram, tmp_path, able):
 
 def is_not_now(status, err):
     """Neighbours slow the cache down so much that the Pirate refuses to begin: it may be another moment's `able`."""
-    return status == 125 and NOT_NOW.encode() in err
+    return status in (1, 125) and NOT_NOW.encode() in err  # 1: of a program that runs already
+
+
+def pirate_argv(pirate):
+    """The command line after the fixture; a profile's path at its end."""
+    fixture = dict(zip(pirate.__code__.co_freevars, (c.cell_contents for c in pirate.__closure__)))
+    return [fixture["cachegram"], "pirate", "--limit", "100", "-o", str(fixture["tmp_path"] / "p.db")]
+
+
+STARTED = []  # those that run
+
+
+@contextlib.contextmanager
+def started(pirate, *args, wrap=(), **how):
+    """A `cachegram pirate` beside the test, which is skipped if the Pirate refuses to begin now; p.said: its stderr's file."""
+    argv = pirate_argv(pirate)
+    said = pathlib.Path(argv[-1]).with_name("said")
+    with said.open("wb") as err, subprocess.Popen([str(a) for a in (*wrap, *argv, *args)], stderr=err, **how) as p:
+        p.said = said
+        STARTED.append(p)
+        try:
+            yield p
+        except Exception:
+            skip_if_refused()
+            p.kill()
+            raise
+        finally:
+            STARTED.remove(p)
+
+
+def skip_if_refused():
+    """No test waits for what a Pirate that did not begin will not do."""
+    for p in STARTED:
+        if is_not_now(p.poll(), p.said.read_bytes()):
+            pytest.skip(p.said.read_text().strip())
+
+
+def assert_running(p):
+    ended = p.poll() is not None
+    skip_if_refused()
+    assert not ended, p.said.read_text()
 
 
 def rows(text):
@@ -62,6 +104,7 @@ def processes_like(word):
 def wait_until(condition, seconds=30):
     end = time.monotonic() + seconds
     while not condition():
+        skip_if_refused()
         assert time.monotonic() < end, "it did not happen"
         time.sleep(0.01)
 
@@ -72,14 +115,12 @@ def fields_of(pid):
     return [name.split("(", 1)[1], *rest.split()]
 
 
-def target_of(p, stderr):
+def target_of(p):
     """The program that a `cachegram pirate` started: micro."""
     found = []
 
     def look():
-        if is_not_now(p.poll(), stderr.read_bytes()):
-            pytest.skip(stderr.read_text().strip())
-        assert p.poll() is None, stderr.read_text()
+        assert_running(p)
         for path in pathlib.Path("/proc").glob("[0-9]*"):
             try:
                 name, _, parent = fields_of(path.name)[:3]
@@ -105,12 +146,6 @@ def state_of(pid, gone=None):
 def children_of(pid):
     """Those that its first thread started."""
     return [int(c) for c in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-
-
-def pirate_argv(pirate):
-    """The command line after the fixture."""
-    cell = dict(zip(pirate.__code__.co_freevars, (c.cell_contents for c in pirate.__closure__)))
-    return [cell["cachegram"], "pirate", "--limit", "100", "-o", str(cell["tmp_path"] / "p.db")]
 
 
 def cpu_seconds(pid):

@@ -16,7 +16,7 @@ import time
 import pytest
 
 from conftest import run, totals
-from pirate_help import (able, pirate, pirate_argv, processes_like, rows, state_of,  # noqa: F401 (fixtures)
+from pirate_help import (able, pirate, started, processes_like, rows, state_of,  # noqa: F401 (fixtures)
                          target_of, wait_until)
 
 pytestmark = pytest.mark.alone
@@ -66,9 +66,9 @@ def test_every_run_reads_its_input(pirate, tmp_path):
     (tmp_path / "in").write_text("header\nrest\n")
     with open(tmp_path / "in", "rb") as f:
         f.seek(7)
-        result = subprocess.run([*pirate_argv(pirate), "--sizes", "2M,4M", "--", "sh", "-c", "cat >> all"], stdin=f,
-                                cwd=tmp_path, capture_output=True, timeout=60, check=True)
-    assert (tmp_path / "all").read_text() == "rest\n" * 3, result.stderr
+        with started(pirate, "--sizes", "2M,4M", "--", "sh", "-c", "cat >> all", stdin=f, cwd=tmp_path) as p:
+            assert p.wait(60) == 0, p.said.read_text()
+    assert (tmp_path / "all").read_text() == "rest\n" * 3
     result = pirate("--sizes", "2M", "--", "sh", "-c", "echo started", stdin=b"x")
     assert result.status == 125 and b"is a pipe" in result.err and b"started" not in result.err
 
@@ -94,7 +94,7 @@ def test_not_started(pirate, tmp_path):
 
 def test_intervals(pirate, built, tmp_path):
     result = pirate("--results", "r.csv", "--format", "csv", "--progress", "progress", "--interval-ms", "5", "--sizes",
-                    "2M,4M,8M", "--", built / "micro", "random", 1 << 20, 300000000)
+                    "2M,4M,8M", "--", built / "micro", "random", 1 << 20, 800000000)
     assert (result.status, result.out) == (0, b"0\n")
     reported = rows((tmp_path / "r.csv").read_text())
     assert [int(r["available_bytes"]) for r in reported] == [8 << 20, 4 << 20, 2 << 20]
@@ -165,14 +165,13 @@ def victim(built):
 def test_attach(pirate, victim, tmp_path):
     before = os.sched_getaffinity(victim.pid)
     seen = []
-    with subprocess.Popen([*pirate_argv(pirate), "--format", "csv", "--progress", "progress", "--interval-ms", "5",
-                           "--sizes", "2M,4M", "--duration", "1", "-p", str(victim.pid)], stdout=subprocess.PIPE,
-                          stderr=subprocess.PIPE) as p:
+    with started(pirate, "--format", "csv", "--progress", "progress", "--interval-ms", "5", "--sizes", "2M,4M",
+                 "--duration", "1", "-p", victim.pid, stdout=subprocess.PIPE) as p:
         while p.poll() is None:  # its parent never sees it stop
             seen.append(os.waitid(os.P_PID, victim.pid, os.WSTOPPED | os.WCONTINUED | os.WEXITED | os.WNOHANG))
             time.sleep(0.001)
-        out, err = p.communicate()
-    assert p.returncode == 0, err
+        out, _ = p.communicate()
+        assert p.returncode == 0, p.said.read_text()
     assert len(rows(out)) == 2 and set(seen) == {None}
     assert victim.poll() is None and state_of(victim.pid) in "RS"
     wait_until(lambda: os.sched_getaffinity(victim.pid) == before, 2)
@@ -181,8 +180,8 @@ def test_attach(pirate, victim, tmp_path):
 
 
 def test_interrupt_while_attached(pirate, victim):
-    with subprocess.Popen([*pirate_argv(pirate), "--format", "csv", "--progress", "progress", "--interval-ms", "5",
-                           "--sizes", "2M,4M", "-p", str(victim.pid)], stdout=subprocess.PIPE) as p:
+    with started(pirate, "--format", "csv", "--progress", "progress", "--interval-ms", "5", "--sizes", "2M,4M", "-p",
+                 victim.pid, stdout=subprocess.PIPE) as p:
         wait_until(lambda: len(os.sched_getaffinity(victim.pid)) < os.cpu_count())
         time.sleep(0.3)
         p.send_signal(signal.SIGINT)
@@ -194,8 +193,8 @@ def test_interrupt_while_attached(pirate, victim):
 def test_killed_while_attached(pirate, victim):
     """Not even SIGKILL leaves the program confined, held, or leaves a Pirate running."""
     before = os.sched_getaffinity(victim.pid)
-    with subprocess.Popen([*pirate_argv(pirate), "--progress", "progress", "--interval-ms", "2", "--sizes", "2M,4M,6M,8M",
-                           "-p", str(victim.pid)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as p:
+    with started(pirate, "--progress", "progress", "--interval-ms", "2", "--sizes", "2M,4M,6M,8M", "-p", victim.pid,
+                 stdout=subprocess.DEVNULL) as p:
         wait_until(lambda: os.sched_getaffinity(victim.pid) != before)
         time.sleep(0.2)
         p.kill()
@@ -220,8 +219,8 @@ def test_no_permission(pirate, able, cachegram, tmp_path):
 
 def test_signals_are_passed_on(pirate, tmp_path):
     script = "trap 'echo got it; exit 7' USR1; echo ready > ready; while :; do sleep 0.01; done"
-    with subprocess.Popen([*pirate_argv(pirate), "--results", "r.txt", "--sizes", "2M", "--", "sh", "-c", script],
-                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd=tmp_path) as p:
+    with started(pirate, "--results", "r.txt", "--sizes", "2M", "--", "sh", "-c", script, stdout=subprocess.PIPE,
+                 cwd=tmp_path) as p:
         wait_until(lambda: (tmp_path / "ready").exists())
         (tmp_path / "ready").unlink()
         p.send_signal(signal.SIGUSR1)
@@ -232,8 +231,8 @@ def test_signals_are_passed_on(pirate, tmp_path):
 
 
 def test_interrupt_ends_the_measurement(pirate, tmp_path):
-    with subprocess.Popen([*pirate_argv(pirate), "--results", "r.txt", "--sizes", "1M,2M,4M", "--", "sh", "-c",
-                           "echo run >> runs; exec sleep 30"], cwd=tmp_path, stderr=subprocess.DEVNULL) as p:
+    with started(pirate, "--results", "r.txt", "--sizes", "1M,2M,4M", "--", "sh", "-c", "echo run >> runs; exec sleep 30",
+                 cwd=tmp_path) as p:
         wait_until(lambda: (tmp_path / "runs").exists())
         time.sleep(0.05)
         p.send_signal(signal.SIGTERM)
@@ -244,10 +243,9 @@ def test_interrupt_ends_the_measurement(pirate, tmp_path):
 def test_recorder_killed(pirate, built, tmp_path):
     """The program goes on, on all of its CPUs; nothing else stays."""
     before = os.sched_getaffinity(0)
-    with subprocess.Popen([*pirate_argv(pirate), "--progress", "progress", "--interval-ms", "2", "--sizes", "2M,4M,6M", "--",
-                           built / "micro", "random", str(1 << 20), "0"], stdout=subprocess.DEVNULL,
-                          stderr=(tmp_path / "err").open("wb")) as p:
-        pid = target_of(p, tmp_path / "err")
+    with started(pirate, "--progress", "progress", "--interval-ms", "2", "--sizes", "2M,4M,6M", "--", built / "micro",
+                 "random", 1 << 20, 0, stdout=subprocess.DEVNULL) as p:
+        pid = target_of(p)
         time.sleep(0.3)
         p.kill()
         p.wait()
@@ -260,10 +258,9 @@ def test_recorder_killed(pirate, built, tmp_path):
 
 
 def test_program_killed(pirate, built, tmp_path):
-    with subprocess.Popen([*pirate_argv(pirate), "--progress", "progress", "--interval-ms", "2", "--sizes", "2M,4M,6M", "--",
-                           built / "micro", "random", str(1 << 20), "0"], stdout=subprocess.DEVNULL,
-                          stderr=(tmp_path / "err").open("wb")) as p:
-        pid = target_of(p, tmp_path / "err")
+    with started(pirate, "--progress", "progress", "--interval-ms", "2", "--sizes", "2M,4M,6M", "--", built / "micro",
+                 "random", 1 << 20, 0, stdout=subprocess.DEVNULL) as p:
+        pid = target_of(p)
         time.sleep(0.3)
         os.kill(pid, signal.SIGKILL)
         assert p.wait(20) == 137

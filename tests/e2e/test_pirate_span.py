@@ -14,7 +14,8 @@ import time
 import pytest
 
 from conftest import ROOT, run
-from pirate_help import able, cpu_seconds, pirate, pirate_argv, rows, state_of, wait_until  # noqa: F401 (fixtures)
+from pirate_help import (able, assert_running, cpu_seconds, pirate, rows, started, state_of,  # noqa: F401 (fixtures)
+                         wait_until)
 
 pytestmark = pytest.mark.alone
 
@@ -200,13 +201,13 @@ def test_interrupted_while_waiting(pirate, built):
     """Attached, and the place does not come: SIGINT ends us, not the program."""
     with subprocess.Popen([built / "micro", "random", str(1 << 20), "0"], stdout=subprocess.DEVNULL) as victim:
         try:
-            with subprocess.Popen([*pirate_argv(pirate), "--progress", "progress", "--sizes", "4M", "--from", "main", "-p",
-                                   str(victim.pid)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as p:
+            with started(pirate, "--progress", "progress", "--sizes", "4M", "--from", "main", "-p", victim.pid,
+                         stdout=subprocess.PIPE) as p:
                 wait_until(lambda: len(os.sched_getaffinity(victim.pid)) < os.cpu_count())
                 time.sleep(0.2)
                 p.send_signal(signal.SIGINT)
                 out, _ = p.communicate(timeout=20)
-            assert p.returncode == 0 and b"never executed 'main'" in out
+                assert p.returncode == 0 and b"never executed 'main'" in out + p.said.read_bytes()
             assert victim.poll() is None and state_of(victim.pid) in "RS"
         finally:
             victim.kill()
@@ -218,9 +219,8 @@ def tracer_of(pid):
 
 def test_not_traced(pirate, built, tmp_path):
     """Neither while it waits for the place nor while it is measured is anybody its tracer."""
-    with subprocess.Popen([*pirate_argv(pirate), "--progress", "progress", "--sizes", "4M", "--interval-ms", "50",
-                           "--from", "end_here", "--", built / "span", str(LONG), "forever"],
-                          stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as p:
+    with started(pirate, "--progress", "progress", "--sizes", "4M", "--interval-ms", "50", "--from", "end_here", "--",
+                 built / "span", LONG, "forever", stdout=subprocess.DEVNULL) as p:
         try:
             children = pathlib.Path(f"/proc/{p.pid}/task/{p.pid}/children")
             found = []
@@ -254,8 +254,8 @@ def test_without_breakpoints(pirate, built, tmp_path):
 def test_traced_start_is_unseen(pirate, built, tmp_path):
     """Signals and stops reach a program that is traced till it comes to the place."""
     script = "trap 'echo got it; exit 7' USR1; kill -STOP $$; kill -USR1 $$; while :; do :; done"
-    with subprocess.Popen([built / "no_perf", *pirate_argv(pirate), "--sizes", "4M", "--from", "exit", "--results", "r.txt",
-                           "--", "sh", "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=tmp_path) as p:
+    with started(pirate, "--sizes", "4M", "--from", "exit", "--results", "r.txt", "--", "sh", "-c", script,
+                 wrap=[built / "no_perf"], stdout=subprocess.PIPE, cwd=tmp_path) as p:
         end = time.monotonic() + 30
         while p.poll() is None and time.monotonic() < end:  # each run stops itself once
             for path in pathlib.Path(f"/proc/{p.pid}/task/{p.pid}/children").read_text().split():
@@ -266,8 +266,8 @@ def test_traced_start_is_unseen(pirate, built, tmp_path):
                     pass  # it has ended meanwhile
             time.sleep(0.02)
         p.kill()
-        out, err = p.communicate()
-    assert (p.returncode, out) == (7, b"got it\n"), err
+        out, _ = p.communicate()
+        assert (p.returncode, out) == (7, b"got it\n"), p.said.read_text()
 
 
 def test_killed_while_tracing(pirate, built, tmp_path):
@@ -275,13 +275,12 @@ def test_killed_while_tracing(pirate, built, tmp_path):
 
     A second later: what comes to it in the moment before the breakpoint is taken away is lost (docs/pirate.md).
     """
-    with subprocess.Popen([built / "no_perf", *pirate_argv(pirate), "--sizes", "4M", "--from", "end_here", "--",
-                           built / "span", str(LONG), "forever"], stdout=subprocess.DEVNULL,
-                          stderr=(tmp_path / "err").open("wb")) as p:
+    with started(pirate, "--sizes", "4M", "--from", "end_here", "--", built / "span", LONG, "forever",
+                 wrap=[built / "no_perf"], stdout=subprocess.DEVNULL) as p:
         children = pathlib.Path(f"/proc/{p.pid}/task/{p.pid}/children")
 
         def span():
-            assert p.poll() is None, (tmp_path / "err").read_text()
+            assert_running(p)
             return [int(c) for c in children.read_text().split()
                     if pathlib.Path(f"/proc/{c}/comm").read_text() == "span\n"]
         wait_until(lambda: span() and tracer_of(span()[0]) == str(p.pid))

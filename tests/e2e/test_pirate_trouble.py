@@ -2,6 +2,7 @@
 """`cachegram pirate` when something comes in between: Ctrl-Z, kill -9, a full disk, another of its kind; and on
 machines that are not at hand: four cores, an inclusive cache.
 """
+import contextlib
 import os
 import pathlib
 import resource
@@ -12,9 +13,9 @@ import time
 
 import pytest
 
-from conftest import run, run_keys
+from conftest import Result, run, run_keys
 from pirate_help import (able, children_of, cpu_seconds, is_not_now, pirate, pirate_argv, rows,  # noqa: F401 (fixtures)
-                         state_of, target_of, wait_until)
+                         started, state_of, target_of, wait_until)
 
 pytestmark = pytest.mark.alone
 
@@ -24,25 +25,24 @@ RIVAL = "another cachegram pirate measured on this machine at the same time (pro
 @pytest.fixture
 def measuring(pirate, built, tmp_path):
     """Starts one run of a program without end, in a process group of its own as a shell would; (command, program)."""
-    started = []
-
-    def go(*options, wrap=()):
-        p = subprocess.Popen([*wrap, *pirate_argv(pirate), "--format", "csv", "--results", "r.csv", "--progress", "progress",
-                              "--interval-ms", "5", "--sizes", "2M,4M", *options, "--", built / "micro", "random",
-                              str(1 << 20), "0"], cwd=tmp_path, stdout=subprocess.DEVNULL,
-                             stderr=(tmp_path / "err").open("wb"), process_group=0)
-        started.append([p, None])
-        pid = started[-1][1] = target_of(p, tmp_path / "err")
-        wait_until(lambda: cpu_seconds(pid) > 0.3)  # beyond its start
-        return p, pid
-    yield go
-    for p, pid in started:
-        for one in (pid, p.pid):
-            try:
-                os.kill(one, signal.SIGKILL)
-            except (OSError, TypeError):
-                pass
-        p.wait()
+    running = []
+    with contextlib.ExitStack() as stack:
+        def go(*options, wrap=()):
+            p = stack.enter_context(started(
+                pirate, "--format", "csv", "--results", "r.csv", "--progress", "progress", "--interval-ms", "5", "--sizes",
+                "2M,4M", *options, "--", built / "micro", "random", 1 << 20, 0, wrap=wrap, cwd=tmp_path,
+                stdout=subprocess.DEVNULL, process_group=0))
+            running.append([p, None])
+            pid = running[-1][1] = target_of(p)
+            wait_until(lambda: cpu_seconds(pid) > 0.3)  # beyond its start
+            return p, pid
+        yield go
+        for p, pid in running:
+            for one in (pid, p.pid):
+                try:
+                    os.kill(one, signal.SIGKILL)
+                except (OSError, TypeError):
+                    pass
 
 
 def dropped(tmp_path):
@@ -69,7 +69,7 @@ def test_ctrl_z(measuring, tmp_path):
     stop_and_go(p, pid)
     os.kill(pid, signal.SIGTERM)
     assert p.wait(60) == 143
-    assert b"was stopped by a signal (Ctrl-Z) meanwhile" in (tmp_path / "err").read_bytes()
+    assert b"was stopped by a signal (Ctrl-Z) meanwhile" in p.said.read_bytes()
     assert dropped(tmp_path) >= 1
 
 
@@ -86,7 +86,7 @@ def test_ctrl_z_while_traced(measuring, built, tmp_path):
     wait_until(lambda: cpu_seconds(pid) > before + 0.1)
     os.kill(pid, signal.SIGTERM)
     assert p.wait(60) == 143
-    assert b"never executed 'printf'" in (tmp_path / "err").read_bytes()
+    assert b"never executed 'printf'" in p.said.read_bytes()
 
 
 def test_program_stopped_alone(measuring, tmp_path):
@@ -111,27 +111,24 @@ def test_program_stopped_alone(measuring, tmp_path):
     wait_until(lambda: cpu_seconds(pid) > seen + 0.1)
     os.kill(pid, signal.SIGTERM)
     assert p.wait(60) == 143
-    assert b"was stopped by a signal" in (tmp_path / "err").read_bytes()
+    assert b"was stopped by a signal" in p.said.read_bytes()
 
 
 def test_whole_run_stopped(pirate, tmp_path):
     """A run in which the program was stopped is dropped; the others count."""
     script = "n=$(wc -l < runs); echo >> runs; [ $n = 1 ] || exit 0; kill -STOP $$"
     (tmp_path / "runs").write_text("")
-    with subprocess.Popen([*pirate_argv(pirate), "--format", "csv", "--results", "r.csv", "--sizes", "2M,4M", "--", "sh",
-                           "-c", script], cwd=tmp_path, stderr=subprocess.PIPE) as p:
+    with started(pirate, "--format", "csv", "--results", "r.csv", "--sizes", "2M,4M", "--", "sh", "-c", script,
+                 cwd=tmp_path) as p:
         stopped = []
 
         def look():
-            if p.poll() == 125:
-                said = p.stderr.read()
-                assert is_not_now(125, said), said
-                pytest.skip(said.decode().strip())
             stopped[:] = [c for c in children_of(p.pid) if state_of(c, gone="") == "T"]
             return stopped
         wait_until(look)
         os.kill(stopped[0], signal.SIGCONT)
-        _, err = p.communicate(timeout=60)
+        p.wait(60)
+        err = p.said.read_bytes()
     reported = rows((tmp_path / "r.csv").read_text())
     assert [(r["intervals"], r["dropped"]) for r in reported] == [("0", "1"), ("1", "0")], err
     assert b"1 measurements were dropped, since the program" in err
@@ -156,19 +153,19 @@ def test_pirate_killed(measuring):
 def with_room(kilobytes, pirate, tmp_path, size):
     def limit():
         resource.setrlimit(resource.RLIMIT_FSIZE, (kilobytes << 10, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
-    result = subprocess.run([*pirate_argv(pirate), "--format", "csv", "--sizes", size, "--", "true"], cwd=tmp_path,
-                            capture_output=True, timeout=60, preexec_fn=limit, check=False)
-    if is_not_now(result.returncode, result.stderr):
-        pytest.skip(result.stderr.decode().strip())
-    return result
+    p = subprocess.run([*pirate_argv(pirate), "--format", "csv", "--sizes", size, "--", "true"], cwd=tmp_path,
+                       capture_output=True, timeout=60, preexec_fn=limit, check=False)
+    if is_not_now(p.returncode, p.stderr):
+        pytest.skip(p.stderr.decode().strip())
+    return Result(p.returncode, p.stdout, p.stderr)
 
 
 @pytest.mark.parametrize("kilobytes", [0, 20])
 def test_full_disk(pirate, tmp_path, kilobytes):
     """What was measured is reported all the same, and no half profile stays."""
     result = with_room(kilobytes, pirate, tmp_path, "2M")
-    assert result.returncode == 1 and b"cannot write the profile" in result.stderr
-    assert rows(result.stdout)[0]["valid"] == "1"
+    assert result.status == 1 and b"cannot write the profile" in result.err
+    assert rows(result.out)[0]["valid"] == "1"
     assert not (tmp_path / "p.db").exists()
 
 
@@ -178,7 +175,7 @@ def test_full_disk_keeps_the_old(pirate, tmp_path):
     before = run_keys(tmp_path / "p.db")
 
     result = with_room(0, pirate, tmp_path, "4M")
-    assert result.returncode == 1 and rows(result.stdout)[0]["available_bytes"] == str(4 << 20)
+    assert result.status == 1 and rows(result.out)[0]["available_bytes"] == str(4 << 20)
     assert run_keys(tmp_path / "p.db") == before
     with sqlite3.connect(tmp_path / "p.db") as db:
         assert db.execute("select available_bytes from pirate").fetchall() == [(2 << 20,)]
@@ -200,7 +197,7 @@ def test_two_at_once(measuring, pirate, tmp_path):
     assert second.status == 0 and RIVAL.format(p.pid) in second.err.decode()
     os.kill(pid, signal.SIGTERM)
     assert p.wait(60) == 143
-    assert "another cachegram pirate measured on this machine" in (tmp_path / "err").read_text()
+    assert "another cachegram pirate measured on this machine" in p.said.read_text()
     alone = pirate("--format", "csv", "--sizes", "2M", "--", "true")
     assert f"(process {p.pid})" not in alone.err.decode()
 
