@@ -17,7 +17,7 @@ SCENES = ["masked-makers", "full-queue", "makers-on-own-stacks", "sent-faults", 
           "untouched", "strict-children", "raw-altstacks", "raw-child-masks", "blocked-forks",
           "forking-threads", "edited-entries", "interrupted-maskers", "blocked-efault",
           "grows-down", "handler-contexts", "forks-beside-makers", "interrupted-masks", "user-changes", "changed-jumps",
-          "fetch-faults", "forks-in-vfork", "forks-beside-loads", "calls-of-coroutines",
+          "fetch-faults", "forks-in-vfork", "faults-in-vfork", "forks-beside-loads", "calls-of-coroutines",
           "blocked-coroutines", "execs-beside-new-threads"]
 
 

@@ -260,6 +260,58 @@ static void *forking_in_vfork(void *unused)
     return unused;
 }
 
+/* Two pages, the second of which is inaccessible: bytes before it that end there. */
+static char *at_the_end(const void *bytes, size_t n)
+{
+    char *pages = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(pages != MAP_FAILED && mprotect(pages + 4096, 4096, PROT_NONE) == 0);
+    return memcpy(pages + 4096 - n, bytes, n);
+}
+
+static ucontext_t vfork_caller, vfork_coroutine;
+static char *last_path, *last_variable;
+
+/* The child has the default action of SIGSEGV. How it ends: after a mapping from a stack that ends soon; by a
+ * program whose path and variable end at an inaccessible page; after paths that cannot be read. */
+static void faulting_in_vfork(void)
+{
+    char *argv[] = {last_path, NULL}, *envp[] = {last_variable, NULL};
+    int status, ends[3];
+    for (volatile int how = 0; how < 3; how++) {
+        pid_t child = vfork();
+        if (child == 0) {
+            signal(SIGSEGV, SIG_DFL);
+            if (how == 0)
+                mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+            else
+                execve(how == 1 ? last_path : last_path + sizeof "/bin/false", argv, envp);
+            _exit(how == 0 || errno == EFAULT ? 7 : 8);
+        }
+        CHECK(waitpid(child, &status, 0) == child);
+        ends[how] = status;
+    }
+    CHECK(WIFEXITED(ends[0]) && WEXITSTATUS(ends[0]) == 7);
+    CHECK(WIFEXITED(ends[1]) && WEXITSTATUS(ends[1]) == 1); /* false's */
+    CHECK(WIFEXITED(ends[2]) && WEXITSTATUS(ends[2]) == 7);
+}
+
+static void faults_in_vfork(void)
+{
+    size_t bytes = 65536;
+    char *stack = mmap(NULL, bytes + 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(stack != MAP_FAILED && mprotect(stack + bytes, 4096, PROT_NONE) == 0);
+    last_path = at_the_end("/bin/false", sizeof "/bin/false");
+    last_variable = at_the_end("A=1", sizeof "A=1");
+    for (int i = 0; i < 10; i++) {
+        CHECK(getcontext(&vfork_coroutine) == 0);
+        vfork_coroutine.uc_stack = (stack_t){.ss_sp = stack, .ss_size = bytes};
+        vfork_coroutine.uc_link = &vfork_caller;
+        makecontext(&vfork_coroutine, faulting_in_vfork, 0);
+        CHECK(swapcontext(&vfork_caller, &vfork_coroutine) == 0);
+        churn();
+    }
+}
+
 /* A child by vfork sets the disposition of SIGTRAP, its own, and forks. */
 static void forks_in_vfork(void)
 {
@@ -915,6 +967,7 @@ int main(int argc, char **argv)
                   {"changed-jumps", changed_jumps},
                   {"fetch-faults", fetch_faults},
                   {"forks-in-vfork", forks_in_vfork},
+                  {"faults-in-vfork", faults_in_vfork},
                   {"forks-beside-loads", forks_beside_loads},
                   {"calls-of-coroutines", calls_of_coroutines},
                   {"blocked-coroutines", blocked_coroutines},

@@ -160,10 +160,7 @@ static int is_filter(long program)
     struct sock_fprog filter;
     if (signals_uninstalled())
         return 0;
-    unsigned blocked = signals_unblock_faults(agent_off || !session ? NULL : thread_self());
-    int readable = safe_copy(&filter, (const void *)program, sizeof filter) == 0;
-    signals_block_faults(blocked);
-    return readable;
+    return target_read(&filter, (const void *)program, sizeof filter) == 0;
 }
 
 static int sets_filter(long operation, long argument)

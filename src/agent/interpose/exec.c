@@ -166,7 +166,7 @@ void exec_announce(const char *path)
     struct wire_execution *e = &session->execution[n % WIRE_MAX_EXECUTIONS];
     __atomic_store_n(&e->pid, 0, __ATOMIC_SEQ_CST);
     size_t last = sizeof e->path - 1;
-    e->path[path ? last - exec_read(e->path, path, last) : 0] = 0; /* as far as it is readable */
+    e->path[path ? last - target_read(e->path, path, last) : 0] = 0; /* as far as it is readable */
     e->hidden = t ? signals_hidden(t, mask) : 0;
     __atomic_store_n(&e->pid, (uint32_t)sys0(SYS_getpid), __ATOMIC_RELEASE);
 }

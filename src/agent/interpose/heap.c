@@ -25,11 +25,9 @@
 #include <sys/mman.h>
 #include "agent/interpose/interpose.h"
 #include "agent/life/life.h"
-#include "agent/signals/signals.h"
 #include "agent/sys/files.h"
 #include "agent/sys/session.h"
 #include "agent/sys/sys.h"
-#include "agent/threads/threads.h"
 #include "base/random.h"
 
 #define EARLY_BYTES 2048u
@@ -327,16 +325,13 @@ static void report(uint64_t kind, const void *block, uint64_t bytes, uint64_t in
     *word(at + 4) = (uint64_t)(frame + 2);
     *word(at + 5) = frame[0];
     *word(at + 6) = frame[1];
-    /* The stack may end within these words, and the caller may be a handler that blocks these signals. */
-    unsigned blocked = signals_unblock_faults(thread_self());
     for (uint64_t i = 0; i < WIRE_HEAP_STACK_WORDS;) { /* the ring may wrap within */
         uint64_t to = (at + WIRE_HEAP_HEAD_WORDS + i) % WIRE_HEAP_WORDS, n = WIRE_HEAP_STACK_WORDS - i;
         if (n > WIRE_HEAP_WORDS - to)
             n = WIRE_HEAP_WORDS - to;
-        safe_copy(&proc->heap.ring[to], frame + 2 + i, n * sizeof(uint64_t));
+        target_read(&proc->heap.ring[to], frame + 2 + i, n * sizeof(uint64_t)); /* the stack may end within */
         i += n;
     }
-    signals_block_faults(blocked);
     publish(at, kind, WIRE_HEAP_BLOCK_WORDS);
 }
 

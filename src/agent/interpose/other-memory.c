@@ -44,7 +44,7 @@ struct transfer {
 static int has_more(struct rest *r)
 {
     while (r->now.iov_len == 0) {
-        if (r->n == 0 || exec_read(&r->now, r->next, sizeof r->now))
+        if (r->n == 0 || target_read(&r->now, r->next, sizeof r->now))
             return 0;
         r->next++;
         r->n--;

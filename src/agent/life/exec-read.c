@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* exec-read.c - memory of the target, and files, that are read right before an exec. */
+/* exec-read.c - memory of the target, and files, that are read in any child, and right before an exec. */
 #include <fcntl.h>
 #include <sys/uio.h>
 #include "agent/burst/burst.h"
 #include "agent/life/life.h"
 #include "agent/signals/signals.h"
 #include "agent/sys/files.h"
+#include "agent/sys/process.h"
 #include "agent/sys/session.h"
 #include "agent/sys/sys.h"
 #include "agent/threads/threads.h"
 
-/* In a child that has its signals back a fault of safe_copy would reach the target. */
-size_t exec_read(void *to, const void *from, size_t bytes)
+/* In a child that has its signals back, or by vfork its own, a fault of safe_copy would reach the target. */
+size_t target_read(void *to, const void *from, size_t bytes)
 {
     struct iovec local = {to, bytes}, remote = {(void *)(uintptr_t)from, bytes};
-    if (!signals_uninstalled()) {
-        unsigned blocked = signals_unblock_faults(agent_off || !session ? NULL : thread_self());
+    struct thread *t = agent_off || !session ? NULL : thread_self();
+    if (!signals_uninstalled() && (t || !process_is_untracked())) {
+        unsigned blocked = signals_unblock_faults(t);
         size_t missing = safe_copy(to, from, bytes);
         signals_block_faults(blocked);
         return missing;

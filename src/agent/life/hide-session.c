@@ -74,7 +74,7 @@ int exec_filters(struct program p, char *const *envp)
 /* The kernel reads the environment, not libc: an unreadable pointer is an error of the call, not a fault. */
 static int read_variable(char *const *at, char **variable)
 {
-    return exec_read(variable, at, sizeof *variable) == 0;
+    return target_read(variable, at, sizeof *variable) == 0;
 }
 
 size_t exec_environment_count(char *const *envp)
@@ -92,7 +92,7 @@ static int begins_with(const char *variable, const char *name)
 {
     char start[64];
     size_t length = strlen(name);
-    return exec_read(start, variable, length) == 0 && memcmp(start, name, length) == 0;
+    return target_read(start, variable, length) == 0 && memcmp(start, name, length) == 0;
 }
 
 static int names_session(const char *variable)
@@ -114,9 +114,9 @@ static char *without_library(char *variable, char text[EXEC_TEXT])
 {
     static const char name[] = "LD_PRELOAD=";
     char start[sizeof name - 1];
-    if (exec_read(start, variable, sizeof start) || memcmp(start, name, sizeof start) != 0)
+    if (target_read(start, variable, sizeof start) || memcmp(start, name, sizeof start) != 0)
         return variable;
-    size_t got = EXEC_TEXT - exec_read(text, variable, EXEC_TEXT), length = strlen(library);
+    size_t got = EXEC_TEXT - target_read(text, variable, EXEC_TEXT), length = strlen(library);
     if (!memchr(text, 0, got))
         return variable;
     for (char *at = text; (at = strstr(at, library)); at++) {

@@ -92,9 +92,9 @@ int exec_filters(struct program p, char *const *envp);
  * text: room for LD_PRELOAD. */
 #define EXEC_TEXT 4096u
 char *const *exec_filter_environment(char *const *envp, char **room, size_t count, char text[EXEC_TEXT]);
-/* Copies memory of the target right before an exec, in a child without the agent's handlers, too. Returns the
- * number of bytes that could not be read. */
-size_t exec_read(void *to, const void *from, size_t bytes);
+/* Copies memory of the target, in a child without the agent's handlers, too. Returns the number of bytes that
+ * could not be read. */
+size_t target_read(void *to, const void *from, size_t bytes);
 /* Opens a file for reading, which need not succeed, in a child that shares its parent's memory, too. */
 long exec_open(const char *path);
 void exec_close(long fd);

@@ -24,7 +24,7 @@ union head {
 /* Copies a string of the target. 0: it is too long, or cannot be read. */
 static int copy_name(char to[NAME_BYTES], const char *from)
 {
-    return from && memchr(to, 0, NAME_BYTES - exec_read(to, from, NAME_BYTES)) != NULL;
+    return from && memchr(to, 0, NAME_BYTES - target_read(to, from, NAME_BYTES)) != NULL;
 }
 
 /* Opening could have an effect on other files than regular ones. */
