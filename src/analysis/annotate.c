@@ -265,6 +265,7 @@ int analysis_annotate(struct profile *p, const char *name, const struct analysis
 {
     struct analysis_hotspots_question q = {.size_bytes = question->size_bytes,
                                            .by = ANALYSIS_BY_FUNCTION,
+                                           .separate = question->separate,
                                            .tid = question->tid,
                                            .phase = question->phase,
                                            .comm = question->comm};

@@ -15,7 +15,8 @@ struct analysis_annotate_question {
     const char *what;
     const struct analysis_level *levels; /* of a machine, for what misses cost; NULL: not asked for */
     size_t nlevels;
-    uint32_t tid, phase; /* as in struct analysis_hotspots_question */
+    int separate; /* as in struct analysis_hotspots_question, like these: */
+    uint32_t tid, phase;
     const char *comm;
 };
 

@@ -9,7 +9,6 @@
 struct analysis_sample {
     struct loaded loaded;
     struct analysis_curve curve;
-    double exact_left;
     double *weights;   /* of the whole run's bursts, and of the part that was recorded completely */
     double *distances; /* of watched lines; NULL: none are followed */
 };
@@ -36,18 +35,7 @@ static int take_missed(const struct analysis_sample *s, struct analysis_weights 
     return code;
 }
 
-/* The part of the first touches of the run's part in full mode whose lines count by their last ones (see
- * loaded_full_part). */
-static double find_exact_left(struct profile *p, const struct loaded *l, const struct analysis_curve *curve)
-{
-    double cold;
-    if (l->parts == 0 || profile_get_number(p, "full_cold", &cold, NULL) != 0 ||
-        !(cold >= 1 && cold < 0x1p63))
-        return 0;
-    return (double)l->bursts[curve->bursts].first.total / floor(cold);
-}
-
-int analysis_sample_load(struct profile *p, const char *name, unsigned line_bytes,
+int analysis_sample_load(struct profile *p, const char *name, unsigned line_bytes, int separate,
                          struct analysis_sample **sample, struct error *err)
 {
     struct analysis_sample *s = calloc(1, sizeof *s);
@@ -56,8 +44,11 @@ int analysis_sample_load(struct profile *p, const char *name, unsigned line_byte
         return error_set(err, -ENOMEM, "out of memory computing the weights of bursts");
     struct loaded *l = &s->loaded;
     double rest_ns;
-    s->curve = (struct analysis_curve){.profile = name, .line_bytes = line_bytes, .clock_error = NAN};
+    s->curve = (struct analysis_curve){
+        .profile = name, .line_bytes = line_bytes, .separate = separate, .clock_error = NAN};
     int code = loaded_make(l, p, 0, err);
+    if (code == 0 && separate && !(l->thread_time = thread_time_load(p, err)))
+        code = -ENOMEM;
     if (code == 0)
         code = loaded_bursts(p, 0, l, &s->curve, err);
     if (code == 0)
@@ -74,7 +65,6 @@ int analysis_sample_load(struct profile *p, const char *name, unsigned line_byte
         analysis_sample_free(s);
         return code;
     }
-    s->exact_left = find_exact_left(p, l, &s->curve);
     for (size_t i = 0; i < s->curve.bursts; i++)
         s->weights[i] = l->bursts[i].weight;
     *sample = s;
@@ -132,7 +122,7 @@ int analysis_burst_weights(struct profile *p, struct analysis_sample *s,
     weights->n = weights->nmissed = 0;
     weights->phase_exact = 0;
     weights->exact = l->parts > 0;
-    weights->exact_left = s->exact_left;
+    weights->exact_left = l->left_share;
     weights->far = (struct curve_far){NAN, 0, 1};
     weigh_all(s);
     weights->strings = (struct unseen_strings){0, 0};

@@ -40,6 +40,7 @@ double unseen_strings_miss(const struct unseen_strings *strings, double lines);
 struct analysis_weights {
     double size_bytes;            /* input: of the cache */
     uint32_t phase;               /* input: only bursts of this phase have a weight; 0: all */
+    int separate;                 /* input: as for the sample */
     int of_a_part;                /* only those of selected threads or processes have */
     struct analysis_weight *list; /* by burst; malloc'ed */
     size_t n;
@@ -58,9 +59,9 @@ struct analysis_weights {
 
 /* What weights of any size and phase are found from. */
 struct analysis_sample;
-/* For a profile of bursts; name: its file, for messages. -ENODATA if it has none. *sample is freed by the
- * caller. */
-int analysis_sample_load(struct profile *p, const char *name, unsigned line_bytes,
+/* For a profile of bursts; name: its file, for messages. separate: each thread has a cache of its own.
+ * -ENODATA if it has none. *sample is freed by the caller. */
+int analysis_sample_load(struct profile *p, const char *name, unsigned line_bytes, int separate,
                          struct analysis_sample **sample, struct error *err);
 void analysis_sample_free(struct analysis_sample *sample); /* NULL is allowed */
 int analysis_burst_weights(struct profile *p, struct analysis_sample *sample,

@@ -44,6 +44,7 @@ struct loaded {
     struct clock *clock;
     struct thread_time *thread_time; /* for caches of single threads; else NULL */
     size_t parts;                    /* after the bursts: parts of the run that were recorded in full mode */
+    double left_share; /* the part of their first touches whose lines count by their last ones */
     /* Of the part of the run in which every reference was counted: their number, 0 if there is no such part,
      * and how many a nanosecond has in native execution. */
     double counted_references, counted_per_ns;

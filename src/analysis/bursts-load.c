@@ -432,6 +432,7 @@ int loaded_full_part(struct profile *p, uint32_t tid, struct loaded *l, struct a
     b->thread = UINT32_MAX;
     b->start_refs = NAN;
     l->parts = 1;
+    l->left_share = cold > 0 ? (double)left / (double)cold : 0;
     curve->references += references;
     curve->full_references = references;
     return 0;

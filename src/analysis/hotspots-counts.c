@@ -75,7 +75,20 @@ static void settle_estimates(struct reading *r)
     r->references = 0;
 }
 
-static enum far_touch touch_of(const struct recorded_count *c, uint32_t *bin)
+/* The code of a touch in the caches that were asked for, as if it were the same in all; 0: it is of others.
+ */
+static uint32_t code_of(const struct reading *r, uint32_t what)
+{
+    if (what < SITE_COUNT_SHARED)
+        return what;
+    if (r->h->separate == (what < SITE_COUNT_OWN))
+        return 0;
+    return what < SITE_COUNT_OWN         ? what - SITE_COUNT_SHARED + SITE_COUNT_STACK
+           : what < SITE_COUNT_OWN_FIRST ? what - SITE_COUNT_OWN + SITE_COUNT_STACK
+                                         : SITE_COUNT_FIRST;
+}
+
+static enum far_touch touch_of(uint32_t what, uint32_t *bin)
 {
     static const struct {
         uint8_t from;
@@ -86,9 +99,9 @@ static enum far_touch touch_of(const struct recorded_count *c, uint32_t *bin)
                  {SITE_COUNT_FIRST, FAR_FIRST},
                  {SITE_COUNT_STACK, FAR_REUSE}};
     size_t i = 0;
-    while (c->what < kinds[i].from)
+    while (what < kinds[i].from)
         i++;
-    *bin = (uint32_t)c->what - kinds[i].from;
+    *bin = what - kinds[i].from;
     return kinds[i].touch;
 }
 
@@ -105,8 +118,10 @@ static int add_count(struct reading *r, const struct recorded_count *c, uint32_t
     }
     if (c->what == SITE_COUNT_OBJECT)
         return r->h->objects ? add_estimate(r, c->site, row, n) : 0;
-    uint32_t bin;
-    enum far_touch what = touch_of(c, &bin);
+    uint32_t bin, code = code_of(r, c->what);
+    if (code == 0)
+        return 0;
+    enum far_touch what = touch_of(code, &bin);
     if (what >= FAR_TAIL_ENTRY) {
         if (r->far_shares)
             far_shares_add(r->far_shares, row, what, bin, r->weight * n);
@@ -129,7 +144,7 @@ static int add_count(struct reading *r, const struct recorded_count *c, uint32_t
 /* For the spread: once more, with what touches contribute to misses that bursts do not decide. */
 static void add_contribution(struct reading *r, const struct recorded_count *c, uint32_t row)
 {
-    uint32_t bin;
+    uint32_t bin, code = code_of(r, c->what);
     double n = (double)c->count, misses = 0;
     if (row == ANALYSIS_NO_GROUP)
         return;
@@ -138,7 +153,9 @@ static void add_contribution(struct reading *r, const struct recorded_count *c, 
             shares_add(r->spread, row, n, 0, 0);
         return;
     }
-    enum far_touch what = touch_of(c, &bin);
+    if (code == 0)
+        return;
+    enum far_touch what = touch_of(code, &bin);
     if (what == FAR_REUSE || what == FAR_FIRST) {
         double cold = r->exact && what == FAR_FIRST ? 1 - r->weights->exact_left : 0;
         misses = fmax(r->decided[bin], cold);

@@ -8,10 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/busy-threads.h"
 #include "analysis/curve.h"
 #include "analysis/hotspots-calls.h"
 #include "analysis/hotspots-internal.h"
 #include "analysis/hotspots-lines.h"
+#include "analysis/thread-hist.h"
 
 #define WHOLE_RUN_ONLY ": where everything was recorded, code is counted for the whole run, not by phase"
 
@@ -168,6 +170,16 @@ static int compute(struct profile *p, struct reading *r, struct error *err)
     return code;
 }
 
+/* What cannot be told by caches of single threads. */
+static int check_separate(struct profile *p, const struct analysis_hotspots *h,
+                          const struct analysis_hotspots_question *question, struct error *err)
+{
+    if (question->causes || question->calls)
+        return error_set(err, -EINVAL,
+                         "causes and call paths are those of misses in a cache that threads share");
+    return h->full ? thread_hist_check(p, h->profile, err) : 0;
+}
+
 int analysis_hotspots(struct profile *p, const char *name, const struct analysis_hotspots_question *question,
                       struct analysis_hotspots *h, struct error *err)
 {
@@ -181,6 +193,7 @@ int analysis_hotspots(struct profile *p, const char *name, const struct analysis
                                     .by = question->by,
                                     .objects = question->objects,
                                     .fields = question->objects && question->fields,
+                                    .separate = question->separate,
                                     .phase = question->phase,
                                     .with_calls = question->calls,
                                     .far = NAN};
@@ -194,6 +207,7 @@ int analysis_hotspots(struct profile *p, const char *name, const struct analysis
     h->full = strcmp(mode, "full") == 0;
     h->extent = analysis_extent(p);
     h->missed_percent = analysis_missed_percent(p);
+    h->busy_threads = analysis_busy_threads(p);
     if ((code = profile_line_bytes(p, &h->line_bytes, err)) != 0)
         return code;
     r.lines = floor(h->size_bytes / h->line_bytes);
@@ -207,6 +221,8 @@ int analysis_hotspots(struct profile *p, const char *name, const struct analysis
         return analysis_refuse_thread(name, "", err);
     if (h->full && h->phase)
         return error_set(err, -ENODATA, "the profile '%s' holds no bursts" WHOLE_RUN_ONLY, name);
+    if (h->separate && (code = check_separate(p, h, question, err)) != 0)
+        return code;
     if (question->causes && h->phase)
         return error_set(err, -EINVAL, "causes are counted for the whole run, not by phase");
     if (question->causes && !(r.causes = analysis_causes_read(p, r.lines, err)))
@@ -232,7 +248,7 @@ void analysis_widen_ratio(struct shares_result *total, const struct curve_point 
 
 struct curve_point analysis_hotspots_point(struct profile *p, const struct analysis_hotspots *h)
 {
-    static const struct analysis_question question = {.model = ANALYSIS_MODEL_LRU};
+    const struct analysis_question question = {.model = ANALYSIS_MODEL_LRU, .separate = h->separate};
     struct curve_point of_size = {.size_bytes = h->size_bytes}, none = {h->size_bytes, NAN, 0, 1};
     struct analysis_curve curve = {.profile = h->profile};
     struct error ignored;

@@ -46,6 +46,7 @@ struct analysis_hotspots_question {
     /* Functions that allocate for their callers, besides the usual ones: names or patterns (fnmatch), with
      * commas between; NULL: none. */
     const char *wrappers;
+    int separate;     /* nonzero: each thread has a cache of its own; else those of a process share one */
     uint32_t tid;     /* only this thread; 0: all */
     uint32_t phase;   /* only bursts in windows of this phase; 0: the whole run */
     const char *comm; /* only processes whose executable has that base name; NULL: all */
@@ -112,11 +113,13 @@ struct analysis_hotspots {
     unsigned line_bytes;
     double size_bytes;
     enum analysis_by by;
-    int objects;       /* rows are also by data object; references are estimates then, in full mode too */
-    int fields;        /* likewise */
-    int full;          /* exact */
-    uint32_t phase;    /* 0: the whole run */
-    int part_left_out; /* of the phase, what was recorded completely: its code is not counted by phase */
+    int objects;         /* rows are also by data object; references are estimates then, in full mode too */
+    int fields;          /* likewise */
+    int full;            /* exact */
+    int separate;        /* a cache for each thread */
+    size_t busy_threads; /* analysis_busy_threads */
+    uint32_t phase;      /* 0: the whole run */
+    int part_left_out;   /* of the phase, what was recorded completely: its code is not counted by phase */
     enum analysis_extent extent; /* of full mode */
     double missed_percent;       /* see struct analysis_curve */
     size_t bursts;               /* from which the numbers are calculated; 0 in full mode */

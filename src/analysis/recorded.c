@@ -10,7 +10,7 @@
 #include "analysis/hotspots-objects.h"
 #include "profile/site-counts.h"
 
-#define MOST_COUNT ((UINT64_C(1) << 56) - 1)
+#define MOST_COUNT ((UINT64_C(1) << 55) - 1)
 
 /* --- counts --- */
 
@@ -31,7 +31,7 @@ static int add(struct reading *in, const uint32_t *sites, uint32_t n, uint32_t o
         return -ENOMEM;
     for (uint32_t i = 0; i < n; i++)
         r->list[r->nlist++] = (struct recorded_count){
-            .site = sites[i], .object = object, .what = (uint8_t)what, .count = count & MOST_COUNT};
+            .site = sites[i], .object = object, .what = what & 0x1ff, .count = count & MOST_COUNT};
     return 0;
 }
 
@@ -98,7 +98,8 @@ static void free_recorded(struct analysis_recorded *r)
     analysis_fields_free(r->fields);
     for (size_t i = 0; i < r->nweights; i++)
         analysis_weights_free(r->weights[i]);
-    analysis_sample_free(r->sample);
+    analysis_sample_free(r->sample[0]);
+    analysis_sample_free(r->sample[1]);
     free(r->name);
     free(r->sites);
     free(r->counts);
@@ -253,11 +254,12 @@ int analysis_recorded_weights(struct analysis_recorded *r, struct profile *p,
     /* Those of a part of the processes or threads are not looked up: nobody asks for them twice. */
     for (size_t i = 0; i < r->nweights && analysis_selection_is_all(selection); i++)
         if (!r->weights[i]->of_a_part && r->weights[i]->size_bytes == h->size_bytes &&
-            r->weights[i]->phase == h->phase) {
+            r->weights[i]->phase == h->phase && r->weights[i]->separate == h->separate) {
             *weights = r->weights[i];
             return 0;
         }
-    int code = r->sample ? 0 : analysis_sample_load(p, r->name, h->line_bytes, &r->sample, err);
+    struct analysis_sample **sample = &r->sample[h->separate != 0];
+    int code = *sample ? 0 : analysis_sample_load(p, r->name, h->line_bytes, h->separate, sample, err);
     if (code != 0)
         return code;
     struct analysis_weights **grown =
@@ -271,8 +273,9 @@ int analysis_recorded_weights(struct analysis_recorded *r, struct profile *p,
     }
     w->phase = h->phase;
     w->size_bytes = h->size_bytes;
+    w->separate = h->separate;
     w->of_a_part = !analysis_selection_is_all(selection);
-    if ((code = analysis_burst_weights(p, r->sample, selection, w, err)) != 0) {
+    if ((code = analysis_burst_weights(p, *sample, selection, w, err)) != 0) {
         analysis_weights_free(w);
         return code;
     }

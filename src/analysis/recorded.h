@@ -17,8 +17,8 @@
 /* Touches of an object by a site, in a row of counts. */
 struct recorded_count {
     uint32_t site, object; /* ids */
-    uint64_t what : 8;     /* SITE_COUNT_MORE, also for executions, and the others of profile/site-counts.h */
-    uint64_t count : 56;
+    uint64_t what : 9;     /* SITE_COUNT_MORE, also for executions, and the others of profile/site-counts.h */
+    uint64_t count : 55;
 };
 
 /* Counts of a burst and process: [first, first + n). */
@@ -77,7 +77,7 @@ struct analysis_recorded {
     struct analysis_fields *fields; /* NULL: not loaded yet */
     struct recorded_rows **rows;    /* those of tables that were made */
     size_t nrows;
-    struct analysis_sample *sample; /* NULL: not needed yet */
+    struct analysis_sample *sample[2]; /* by h->separate; NULL: not needed yet */
     struct analysis_weights **weights;
     size_t nweights;
 };

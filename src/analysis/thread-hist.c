@@ -52,6 +52,28 @@ static int add_row(void *ctx, const struct profile_thread *thread, const struct 
     return 0;
 }
 
+static int refuse(const char *name, struct error *err)
+{
+    return error_set(err, -ENODATA,
+                     "the profile '%s' does not distinguish threads: no process of which the recording "
+                     "saw the end had more than one",
+                     name);
+}
+
+static int count_row(void *ctx, const struct profile_thread *thread, const struct hist *stack)
+{
+    (void)thread, (void)stack;
+    ++*(size_t *)ctx;
+    return 0;
+}
+
+int thread_hist_check(struct profile *p, const char *name, struct error *err)
+{
+    size_t rows = 0;
+    int code = profile_threads(p, count_row, &rows, err);
+    return code == 0 && rows == 0 && analysis_busy_threads(p) > 1 ? refuse(name, err) : code;
+}
+
 int thread_hist_separate(struct profile *p, const char *name, uint32_t tid, struct thread_hist *h,
                          struct error *err)
 {
@@ -67,10 +89,7 @@ int thread_hist_separate(struct profile *p, const char *name, uint32_t tid, stru
                          "record again, or use a backup",
                          name);
     if (sum.rows == 0 && (tid != 0 || analysis_busy_threads(p) > 1))
-        return error_set(err, -ENODATA,
-                         "the profile '%s' does not distinguish threads: no process of which the recording "
-                         "saw the end had more than one",
-                         name);
+        return refuse(name, err);
     if (tid != 0 && sum.found == 0)
         return error_set(err, -ENODATA, "the profile '%s' has no references by thread %" PRIu32, name, tid);
     return 0;

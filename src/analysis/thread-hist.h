@@ -22,4 +22,7 @@ struct thread_hist {
 int thread_hist_separate(struct profile *p, const char *name, uint32_t tid, struct thread_hist *h,
                          struct error *err);
 
+/* Whether a profile of full mode distinguishes threads, or need not: 0; else -ENODATA, or another error. */
+int thread_hist_check(struct profile *p, const char *name, struct error *err);
+
 #endif

@@ -81,6 +81,8 @@ int cli_parse_whole(const char *text, uint64_t most, uint64_t *value);
 
 /* The number of the word in a list that ends with NULL; -1 after a message that names them all. */
 int cli_word_option(const char *command, const char *option, const char *text, const char *const *words);
+/* The value of --threads: 0 "together", 1 "separate", -1 after a message. */
+int cli_threads_option(const char *command, const char *text);
 /* The value of an option, a size such as 32K; option NULL: messages do without its name. 0, or 2 after a
  * message. */
 int cli_size_option(const char *command, const char *option, const char *text, uint64_t *bytes);

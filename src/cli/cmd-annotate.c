@@ -22,13 +22,14 @@
 /* Instructions shown before and after one with references. */
 #define CONTEXT 6u
 
-enum { OPT_SIZE = 1, OPT_ASM, OPT_MACHINE, OPT_COMM, OPT_TID, OPT_PHASE };
+enum { OPT_SIZE = 1, OPT_ASM, OPT_MACHINE, OPT_COMM, OPT_THREADS, OPT_TID, OPT_PHASE };
 
 static const struct option options[] = {
     {"size", required_argument, NULL, OPT_SIZE},
     {"asm", no_argument, NULL, OPT_ASM},
     {"machine", required_argument, NULL, OPT_MACHINE},
     {"comm", required_argument, NULL, OPT_COMM},
+    {"threads", required_argument, NULL, OPT_THREADS},
     {"tid", required_argument, NULL, OPT_TID},
     {"phase", required_argument, NULL, OPT_PHASE},
     CLI_SOURCE_OPTIONS,
@@ -51,6 +52,9 @@ static const char usage[] =
     "as\n"
     "                          'cachegram hotspots' does (cachegram machine --list, --output)\n"
     "  --comm NAME             only processes that ran this executable\n"
+    "  --threads together|separate\n"
+    "                          one cache for all threads of a process (default), or one for each, as\n"
+    "                          first-level caches usually are\n"
     "  --tid TID               only this thread\n"
     "  --phase N               only this phase of 'cachegram phases', from its bursts\n" CLI_SOURCE_HELP
         CLI_OUTPUT_HELP "\n"
@@ -88,6 +92,8 @@ static int take_option(int opt, const char *value, struct arguments *a)
     case OPT_COMM:
         a->question.comm = value;
         return 0;
+    case OPT_THREADS:
+        return (a->question.separate = cli_threads_option("annotate", value)) < 0 ? 2 : 0;
     case OPT_TID:
         return cli_number_option("annotate", "--tid", "thread", value, &a->question.tid);
     case OPT_PHASE:

@@ -20,6 +20,7 @@ enum {
     OPT_LIMIT,
     OPT_PERCENT,
     OPT_COMM,
+    OPT_THREADS,
     OPT_TID,
     OPT_WRAPPERS,
     OPT_DSO,
@@ -35,6 +36,7 @@ static const struct option options[] = {
     {"limit", required_argument, NULL, OPT_LIMIT},
     {"percent-limit", required_argument, NULL, OPT_PERCENT},
     {"comm", required_argument, NULL, OPT_COMM},
+    {"threads", required_argument, NULL, OPT_THREADS},
     {"tid", required_argument, NULL, OPT_TID},
     {"alloc-wrappers", required_argument, NULL, OPT_WRAPPERS},
     {"dso", required_argument, NULL, OPT_DSO},
@@ -63,6 +65,9 @@ static const char usage[] =
     "  --limit N               at most so many rows; 0: all (default 20 in text, all in csv and json)\n"
     "  --percent-limit P       only rows with at least P% of the misses\n"
     "  --comm NAME             only processes that ran this executable\n"
+    "  --threads together|separate\n"
+    "                          one cache for all threads of a process (default), or one for each, as\n"
+    "                          first-level caches usually are\n"
     "  --tid TID               only this thread\n"
     "  --phase N               only this phase of 'cachegram phases', from its bursts\n"
     "  --alloc-wrappers NAME,...\n"
@@ -133,6 +138,8 @@ static int take_option(int opt, const char *value, struct arguments *a)
     case OPT_COMM:
         a->question.comm = value;
         return 0;
+    case OPT_THREADS:
+        return (a->question.separate = cli_threads_option("hotspots", value)) < 0 ? 2 : 0;
     case OPT_TID:
         return cli_number_option("hotspots", "--tid", "thread", value, &a->question.tid);
     case OPT_PHASE:
@@ -175,6 +182,8 @@ int cmd_hotspots(int argc, char **argv)
         a.question.by = ANALYSIS_BY_LINE;
     if (a.view.sort == REPORT_SORT_STALL && !a.machine)
         return cli_misuse("hotspots", "--sort stall needs --machine, which says what misses cost");
+    if (a.question.calls && a.question.separate)
+        return cli_misuse("hotspots", "--call-graph cannot be combined with --threads separate");
     if (a.question.calls && a.question.by == ANALYSIS_BY_NOTHING)
         return cli_misuse("hotspots", "--call-graph needs rows of code, such as --by function,object");
     const char *file = cli_one_file("hotspots", argc, argv);

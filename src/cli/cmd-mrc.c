@@ -108,7 +108,6 @@ static int compute_selected(struct profile *p, const struct analysis_question *q
 int cmd_mrc(int argc, char **argv)
 {
     static const char *const models[] = {"lru", "random", "statstack", NULL};
-    static const char *const threads[] = {"together", "separate", NULL};
     static const struct cli_syntax syntax = {"mrc", usage, ":h", options, NULL};
     struct cli_output output = {.format = REPORT_TEXT};
     struct analysis_question question = {.model = ANALYSIS_MODEL_LRU};
@@ -134,7 +133,7 @@ int cmd_mrc(int argc, char **argv)
                 return 2;
             break;
         case OPT_THREADS:
-            if ((question.separate = cli_word_option("mrc", "--threads", optarg, threads)) < 0)
+            if ((question.separate = cli_threads_option("mrc", optarg)) < 0)
                 return 2;
             break;
         case OPT_PHASE:

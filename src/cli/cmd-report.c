@@ -159,29 +159,38 @@ static int load_curve(struct reading *r, struct error *err)
     return code;
 }
 
+/* Whether threads at the same time have a cache of that level each: all but the last one usually are of one
+ * core. */
+static int is_separate(const struct reading *r, size_t level)
+{
+    return r->separate.points != NULL && level + 1 < r->nlevels;
+}
+
 /* The point of the n-th level of this machine's caches; NULL: there is none. */
 static const struct curve_point *point_of_level(const struct reading *r, size_t level)
 {
+    const struct curve_point *points = is_separate(r, level) ? r->separate.points : r->sizes.points;
     for (size_t i = 0; i < r->sizes.n && level < r->nlevels; i++)
-        if (r->sizes.points[i].size_bytes == r->levels[level])
-            return &r->sizes.points[i];
+        if (points[i].size_bytes == r->levels[level])
+            return &points[i];
     return NULL;
 }
 
 /* In the largest of this machine's caches that the program misses at all. */
 static void load_hotspots(struct reading *r)
 {
-    struct analysis_hotspots_question question = {
-        .by = ANALYSIS_BY_FUNCTION, .wrappers = r->wrappers, .causes = 1};
+    struct analysis_hotspots_question question = {.by = ANALYSIS_BY_FUNCTION, .wrappers = r->wrappers};
     struct report_hotspots_view view = {.limit = MOST_HOTSPOTS, .least_percent = LEAST_PERCENT};
     struct error ignored;
     for (size_t i = r->nlevels; i-- > 0;) {
         const struct curve_point *point = point_of_level(r, i);
         question.size_bytes = r->levels[i];
+        question.separate = is_separate(r, i);
         r->level = i + 1;
         if (point && point->miss_ratio >= LEAST_RATIO && point->low > 0)
             break;
     }
+    question.causes = !question.separate; /* known of shared caches only */
     if (question.size_bytes == 0 || analysis_hotspots(r->p, r->file, &question, &r->hotspots, &ignored) != 0)
         return;
     size_t all = r->hotspots.n;

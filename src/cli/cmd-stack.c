@@ -82,7 +82,6 @@ static int parse_lines(const char *text, struct stack_options *o)
 
 static int parse_option(int opt, const char *value, struct stack_options *o)
 {
-    static const char *const threads[] = {"together", "separate", NULL};
     char *end;
     int word;
     switch (opt) {
@@ -92,7 +91,7 @@ static int parse_option(int opt, const char *value, struct stack_options *o)
     case OPT_LINE:
         return parse_lines(value, o);
     case OPT_THREADS:
-        o->separate = (word = cli_word_option("stack", "--threads", value, threads)) == 1;
+        o->separate = (word = cli_threads_option("stack", value)) == 1;
         return word < 0 ? 2 : 0;
     case OPT_SHARDS:
         o->rate = strtod(value, &end);

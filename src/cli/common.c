@@ -371,6 +371,12 @@ static int find_by(const char *word)
     return -1;
 }
 
+int cli_threads_option(const char *command, const char *text)
+{
+    static const char *const words[] = {"together", "separate", NULL};
+    return cli_word_option(command, "--threads", text, words);
+}
+
 int cli_by_option(const char *command, const char *value, struct analysis_hotspots_question *question)
 {
     char word[16];

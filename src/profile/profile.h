@@ -12,7 +12,7 @@
 #include "base/hist.h"
 #include "base/packed-hist.h"
 
-#define PROFILE_SCHEMA_VERSION 14
+#define PROFILE_SCHEMA_VERSION 15
 
 struct profile; /* opaque */
 

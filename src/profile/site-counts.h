@@ -27,9 +27,24 @@ enum {
      * other lines of the burst and its tail. Bins beyond the last one are counted in that. */
     SITE_COUNT_TAIL_REUSE = SITE_COUNT_TAIL_ENTRY + SITE_COUNT_TAIL_BINS,
     SITE_COUNT_TAIL_FIRST = SITE_COUNT_TAIL_REUSE + SITE_COUNT_TAIL_BINS,
-    SITE_COUNT_END = SITE_COUNT_TAIL_FIRST + SITE_COUNT_TAIL_BINS,
-    SITE_COUNT_EXECUTIONS = 255 /* on reading only */
+    /* Of a process with several threads, where every reference was recorded. A touch whose distances in a
+     * cache that the threads share and in one of its thread's own are in different bins is counted by both:
+     * + bin: a reuse in the shared one; */
+    SITE_COUNT_SHARED = SITE_COUNT_TAIL_FIRST + SITE_COUNT_TAIL_BINS,
+    /* + bin: a reuse in the thread's own; and the thread's first touch, which is not the process' first. */
+    SITE_COUNT_OWN = SITE_COUNT_SHARED + OCTAVES_BINS,
+    SITE_COUNT_OWN_FIRST = SITE_COUNT_OWN + OCTAVES_BINS,
+    SITE_COUNT_END,
+    SITE_COUNT_EXECUTIONS = 511 /* on reading only */
 };
+
+/* The same code for caches that the threads of a process share; SITE_COUNT_OWN ones, which are of others, as
+ * they are. */
+static inline uint32_t site_count_together(uint32_t what)
+{
+    return what >= SITE_COUNT_SHARED && what < SITE_COUNT_OWN ? what - SITE_COUNT_SHARED + SITE_COUNT_STACK
+                                                              : what;
+}
 
 /*
  * Reads the counts of one row. Called for each block with its executions, then for each entry with reference,

@@ -251,12 +251,8 @@ static void put_text(FILE *out, const struct analysis_annotation *a, const struc
                      size_t n)
 {
     const struct analysis_hotspots *h = &a->insns;
-    char size[SIZE_TEXT];
-    fprintf(out, "Misses by source line: LRU cache of %s, %u-byte lines",
-            size_format((uint64_t)h->size_bytes, size), h->line_bytes);
-    if (h->phase)
-        fprintf(out, ", phase %" PRIu32, h->phase);
-    putc('\n', out);
+    fputs("Misses by source line: ", out);
+    report_hotspots_cache(out, h);
     report_hotspots_source(out, h);
     for (size_t i = 0; i < n; i++) {
         const struct report_part *p = &parts[i];
@@ -419,6 +415,8 @@ static void put_json(FILE *out, const struct analysis_annotation *a, const struc
     report_json_member_string(out, "{\n  ", "profile", h->profile);
     fprintf(out, ",\n  \"mode\": \"%s\",\n  \"size_bytes\": %.0f,\n  \"line_bytes\": %u",
             h->full ? "full" : "burst", h->size_bytes, h->line_bytes);
+    if (h->separate)
+        fputs(",\n  \"threads\": \"separate\"", out);
     report_json_member_number(out, ",\n  ", "miss_ratio", h->total.miss_ratio);
     fputs(",\n  \"parts\": [", out);
     for (size_t i = 0; i < n; i++) {

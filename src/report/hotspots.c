@@ -504,6 +504,19 @@ static void put_notes(FILE *out, const struct analysis_hotspots *h)
                 h->other_bursts);
 }
 
+void report_hotspots_cache(FILE *out, const struct analysis_hotspots *h)
+{
+    char size[SIZE_TEXT];
+    fprintf(out, "LRU cache of %s%s, %u-byte lines", size_format((uint64_t)h->size_bytes, size),
+            h->separate           ? " for each thread"
+            : h->busy_threads > 1 ? " that the threads share"
+                                  : "",
+            h->line_bytes);
+    if (h->phase)
+        fprintf(out, ", phase %" PRIu32, h->phase);
+    putc('\n', out);
+}
+
 static void put_text(FILE *out, const struct analysis_hotspots *h, size_t left_out, int brief)
 {
     char size[SIZE_TEXT], rows[32];
@@ -516,11 +529,8 @@ static void put_text(FILE *out, const struct analysis_hotspots *h, size_t left_o
              h->fields    ? "field"
              : h->objects ? "object"
                           : "");
-    size_format((uint64_t)h->size_bytes, size);
-    fprintf(out, "Misses by %s: LRU cache of %s, %u-byte lines", rows, size, h->line_bytes);
-    if (h->phase)
-        fprintf(out, ", phase %" PRIu32, h->phase);
-    putc('\n', out);
+    fprintf(out, "Misses by %s: ", rows);
+    report_hotspots_cache(out, h);
     if (!brief) {
         report_hotspots_source(out, h);
         putc('\n', out);
@@ -531,7 +541,8 @@ static void put_text(FILE *out, const struct analysis_hotspots *h, size_t left_o
     for (size_t i = 0; i < h->n; i++)
         put_row(out, h, &h->rows[i], &columns);
     if (left_out && brief)
-        fprintf(out, "and %zu more: cachegram hotspots --size %s\n", left_out, size);
+        fprintf(out, "and %zu more: cachegram hotspots --size %s%s\n", left_out,
+                size_format((uint64_t)h->size_bytes, size), h->separate ? " --threads separate" : "");
     else if (left_out)
         fprintf(out, "and %zu more (--limit, --percent-limit)\n", left_out);
     if (!brief)
@@ -736,6 +747,8 @@ static void put_json(FILE *out, const struct analysis_hotspots *h, size_t left_o
     fprintf(out, ",\n  \"mode\": \"%s\",\n  \"by\": \"%s\",\n  \"size_bytes\": %.0f,\n  \"line_bytes\": %u",
             h->full ? "full" : "burst", h->by == ANALYSIS_BY_INSN ? "insn" : by_names[h->by], h->size_bytes,
             h->line_bytes);
+    if (h->separate)
+        fputs(",\n  \"threads\": \"separate\"", out);
     fprintf(out, ",\n  \"bursts\": %zu,\n  \"bursts_without_code\": %zu,\n  \"rows_left_out\": %zu",
             h->bursts, h->other_bursts, left_out);
     if (h->phase)

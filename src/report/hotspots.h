@@ -26,7 +26,9 @@ struct report_hotspots_view {
 int report_hotspots_have_file(const struct analysis_hotspots *h, const char *file);
 /* Sorts and shortens h->rows. */
 void report_hotspots_select(struct analysis_hotspots *h, const struct report_hotspots_view *view);
-/* A line of text: how many references a table is made from. */
+/* A line of text: the cache of a table, and the phase. */
+void report_hotspots_cache(FILE *out, const struct analysis_hotspots *h);
+/* Likewise: how many references a table is made from. */
 void report_hotspots_source(FILE *out, const struct analysis_hotspots *h);
 /* A note if a part of the phase is not counted. */
 void report_hotspots_part(FILE *out, const struct analysis_hotspots *hotspots);

@@ -86,6 +86,23 @@ int stackdist_touch_many(struct stackdist *sd, const uint64_t *lines, size_t n, 
     return code;
 }
 
+int stackdist_touch_part(struct stackdist *sd, const uint64_t *lines, size_t from, size_t to,
+                         struct hist *stack_hist, struct hist *reuse_hist, struct hist *first_hist,
+                         uint64_t *cold, struct stackdist_far *far)
+{
+    struct stackdist_far part = {0};
+    if (far)
+        part =
+            (struct stackdist_far){.least = far->least, .at = far->at + far->n, .stack = far->stack + far->n};
+    int code = stackdist_touch_many(sd, lines + from, to - from, stack_hist, reuse_hist, first_hist, cold,
+                                    far ? &part : NULL);
+    for (size_t i = 0; i < part.n; i++)
+        part.at[i] += (uint32_t)from;
+    if (far)
+        far->n += part.n;
+    return code;
+}
+
 void stackdist_repeat(struct stackdist *sd, const uint64_t *lines, const struct stackdist_repeat *r,
                       struct hist *stack_hist, struct hist *reuse_hist)
 {

@@ -41,6 +41,11 @@ struct hist;
 int stackdist_touch_many(struct stackdist *sd, const uint64_t *lines, size_t n, struct hist *stack_hist,
                          struct hist *reuse_hist, struct hist *first_hist, uint64_t *cold,
                          struct stackdist_far *far);
+/* Likewise for lines[from .. to), whose far ones follow those that far lists already; by their index in
+ * lines. */
+int stackdist_touch_part(struct stackdist *sd, const uint64_t *lines, size_t from, size_t to,
+                         struct hist *stack_hist, struct hist *reuse_hist, struct hist *first_hist,
+                         uint64_t *cold, struct stackdist_far *far);
 /*
  * As stackdist_touch_many with a stack_hist only. Lines that are touched for the first time are stored in
  * cold_lines[*ncold ..], in order, and *ncold is increased by their number. The array is the caller's, with

@@ -36,6 +36,7 @@ static int count(struct naming *n, uint32_t site, uint32_t what, uint32_t object
     int touches = what == SITE_COUNT_MORE || what == SITE_COUNT_EXECUTIONS;
     if (site >= n->code->nsites)
         return 0;
+    what = site_count_together(what);
     if (!n->second) {
         double estimate = n->weight * (double)count;
         n->references[site] += touches ? estimate : 0;
@@ -43,7 +44,8 @@ static int count(struct naming *n, uint32_t site, uint32_t what, uint32_t object
         return 0;
     }
     uint32_t row = n->ids[site], known = object <= n->code->nobjects ? object : 0;
-    if (what >= SITE_COUNT_TAIL_ENTRY && what != SITE_COUNT_EXECUTIONS) { /* no touches of a burst */
+    /* no touches of a burst, or counted otherwise, too */
+    if (what >= SITE_COUNT_TAIL_ENTRY && what != SITE_COUNT_EXECUTIONS) {
         n->object_used[known] = 1;
         return 0;
     }

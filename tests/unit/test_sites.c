@@ -80,8 +80,18 @@ static int take_entry(void *ctx, uint32_t block, uint32_t reference, uint32_t wh
     return 0;
 }
 
-/* Random executions and touches; all lines of a batch. */
-static void count_some(struct sites *s, struct random_state *random, struct read *expected, uint64_t *lines)
+/* Lists a touch that is far in the thread's own stack. The code by which it is counted, if it is not so in
+ * the process'. */
+static uint32_t list_own(struct stackdist_far *own, uint32_t at, uint64_t distance)
+{
+    own->at[own->n] = at;
+    own->stack[own->n++] = distance;
+    return distance == STACKDIST_COLD ? SITE_COUNT_OWN_FIRST : SITE_COUNT_OWN + octaves_bin(distance);
+}
+
+/* Random executions and touches; all lines of a batch. threads: of a process that has several. */
+static void count_some(struct sites *s, struct random_state *random, struct read *expected, uint64_t *lines,
+                       int threads)
 {
     struct decode_sites *noted = sites_noted(s);
     uint32_t sites[1000];
@@ -100,24 +110,37 @@ static void count_some(struct sites *s, struct random_state *random, struct read
         noted->more(noted->ctx, DECODE_SITE(block, ref), n);
         expected->count[block][ref][SITE_COUNT_MORE] += n;
     }
-    struct stackdist_far *far = sites_far(s, 1000);
+    struct stackdist_far *far = sites_far(s, 1000, 0), *own = sites_far(s, 1000, 1);
     assert_non_null(far);
-    far->n = 0;
+    assert_non_null(own);
+    far->n = own->n = 0;
     for (uint32_t i = 0; i < 1000; i++) {
         uint32_t block = (uint32_t)random_below(random, BLOCKS),
                  ref = (uint32_t)random_below(random, REFERENCES);
         sites[i] = DECODE_SITE(block, ref);
-        if (random_below(random, 3) != 0)
+        if (random_below(random, 3) != 0) {
+            if (threads && random_below(random, 5) == 0)
+                expected->count[block][ref][list_own(own, i, 16 + random_below(random, 3000))]++;
             continue;
-        uint64_t distance = 16 + random_below(random, 3000);
+        }
+        uint64_t distance = 16 + random_below(random, 3000), own_distance = distance;
         int first = random_below(random, 4) == 0;
+        if (threads && !first && random_below(random, 2) != 0) /* 0: near */
+            own_distance = random_below(random, 4) == 0   ? STACKDIST_COLD
+                           : random_below(random, 3) == 0 ? 0
+                                                          : 16 + random_below(random, 3000);
         far->at[far->n] = i;
         far->stack[far->n++] = first ? STACKDIST_COLD : distance;
-        uint32_t what =
-            first ? SITE_COUNT_FIRST + octaves_bin((*lines)++) : SITE_COUNT_STACK + octaves_bin(distance);
+        int differs = own_distance == STACKDIST_COLD || octaves_bin(own_distance) != octaves_bin(distance);
+        uint32_t own_what = own_distance > 0 ? list_own(own, i, first ? STACKDIST_COLD : own_distance) : 0;
+        if (differs && own_what != 0)
+            expected->count[block][ref][own_what]++;
+        uint32_t what = first     ? SITE_COUNT_FIRST + octaves_bin((*lines)++)
+                        : differs ? SITE_COUNT_SHARED + octaves_bin(distance)
+                                  : SITE_COUNT_STACK + octaves_bin(distance);
         expected->count[block][ref][what]++;
     }
-    assert_int_equal(sites_take(s, &touches, sites, far, NULL, NULL), 0);
+    assert_int_equal(sites_take(s, &touches, sites, far, threads ? own : NULL, NULL, NULL), 0);
 }
 
 static void counts_survive_the_way_into_the_profile(void **state)
@@ -133,7 +156,7 @@ static void counts_survive_the_way_into_the_profile(void **state)
         const uint8_t *bytes;
         size_t size;
         for (int batch = 0; batch < 3; batch++) {
-            count_some(s, &random, expected, &lines);
+            count_some(s, &random, expected, &lines, burst >= 2);
             if (burst % 2 != 0) /* full mode: several buffers */
                 sites_next_buffer(s);
         }
@@ -203,7 +226,7 @@ static void near_reuses_are_sampled(void **state)
     size_t size;
     (void)state;
     for (int batch = 0; batch < BATCHES; batch++) {
-        struct stackdist_far *far = sites_far(s, N);
+        struct stackdist_far *far = sites_far(s, N, 0);
         assert_non_null(far);
         far->n = 0;
         for (uint32_t i = 0; i < N; i++) {
@@ -213,7 +236,7 @@ static void near_reuses_are_sampled(void **state)
                                    : i % 10 == 1 ? COLLECT_NEAR_LINES + i
                                                  : 16 + i % (COLLECT_NEAR_LINES - 16);
         }
-        assert_int_equal(sites_take(s, &touches, sites, far, NULL, NULL), 0);
+        assert_int_equal(sites_take(s, &touches, sites, far, NULL, NULL, NULL), 0);
     }
     assert_int_equal(sites_end(s, used, &bytes, &size), 0);
     assert_int_equal(site_counts_read(bytes, size, &(struct site_counts_reader){sum_block, sum_entry, &sums}),

@@ -43,8 +43,10 @@ struct job {
     uint32_t sites[JOB_LINES + DECODE_BATCH_ROOM];
     struct stackdist_repeat repeats[JOB_REPEATS];
     struct decode_turn turns[JOB_TURNS];
-    uint32_t far_at[JOB_LINES + STACKDIST_FAR_EXTRA];
-    uint64_t far_stack[JOB_LINES + STACKDIST_FAR_EXTRA];
+    struct far {
+        uint32_t at[JOB_LINES + STACKDIST_FAR_EXTRA];
+        uint64_t stack[JOB_LINES + STACKDIST_FAR_EXTRA];
+    } far, own; /* see ahead_batch */
 };
 
 /* Of the buffer that is decoded. */
@@ -150,22 +152,30 @@ static int decode(struct ahead *a, struct job *job)
     return status;
 }
 
+/* The list of a batch, after n elements of those before. */
+static struct stackdist_far far_from(struct far *far, size_t n)
+{
+    return (struct stackdist_far){.least = OCTAVES_LEAST, .at = far->at + n, .stack = far->stack + n};
+}
+
 static void measure(struct job *job)
 {
     struct ahead_buffer *out = &job->out;
     const struct ahead_source *source = &job->source;
     const struct stackdist *distances = process_stack_distances(source->stack);
-    size_t nfar = 0;
+    size_t nfar = 0, nown = 0;
     for (size_t i = 0; i < out->nbatches && out->status == 0; i++) {
         struct ahead_batch *batch = &job->batches[i];
-        batch->far = (struct stackdist_far){
-            .least = OCTAVES_LEAST, .at = job->far_at + nfar, .stack = job->far_stack + nfar};
-        out->status = thread_stacks_touch(source->threads, job->desc.tid, distances, &batch->touches);
+        batch->far = far_from(&job->far, nfar);
+        batch->own = far_from(&job->own, nown);
+        out->status = thread_stacks_touch(source->threads, job->desc.tid, distances, &batch->touches,
+                                          &batch->own, &batch->has_own);
         if (out->status < 0)
             break;
         out->status = process_stack_touch(source->stack, &batch->touches, &out->stack, source->run,
                                           &out->cold, &batch->far);
         nfar += batch->far.n;
+        nown += batch->own.n;
     }
     out->bins = hist_bin(stackdist_lines(distances)) + 1;
     thread_stacks_buffer(source->threads, &out->stack, out->bins, out->cold);

@@ -32,6 +32,8 @@ struct ahead_batch {
     const struct decode_turn *turns;
     size_t nturns;
     struct stackdist_far far; /* lines that are far */
+    struct stackdist_far own; /* those that are in the thread's own stack, if has_own; else the same */
+    int has_own;
 };
 
 /* A buffer that was decoded ahead. */

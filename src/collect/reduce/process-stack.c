@@ -46,23 +46,6 @@ static void end_window(struct process_stack *p, struct hist *run)
     p->cold = 0;
 }
 
-/* Touches lines[from .. to); far: of all lines, in order. */
-static int touch_lines(struct process_stack *p, const uint64_t *lines, size_t from, size_t to,
-                       struct hist *stack_hist, struct hist *run, uint64_t *cold, struct stackdist_far *far)
-{
-    struct stackdist_far part = {0};
-    if (far != NULL)
-        part =
-            (struct stackdist_far){.least = far->least, .at = far->at + far->n, .stack = far->stack + far->n};
-    int status = stackdist_touch_many(p->distances, lines + from, to - from, stack_hist, &p->reuse,
-                                      &run[PROFILE_HIST_FIRST], cold, far != NULL ? &part : NULL);
-    for (size_t i = 0; i < part.n; i++)
-        part.at[i] += (uint32_t)from;
-    if (far != NULL)
-        far->n += part.n;
-    return status;
-}
-
 int process_stack_touch(struct process_stack *p, const struct process_touches *t, struct hist *stack_hist,
                         struct hist *run, uint64_t *cold, struct stackdist_far *far)
 {
@@ -74,7 +57,8 @@ int process_stack_touch(struct process_stack *p, const struct process_touches *t
         const struct stackdist_repeat *repeat = i < t->nrepeats ? &t->repeats[i] : NULL;
         size_t to = repeat != NULL ? repeat->at : t->n;
         uint64_t first = 0;
-        status = touch_lines(p, t->lines, done, to, stack_hist, run, &first, far);
+        status = stackdist_touch_part(p->distances, t->lines, done, to, stack_hist, &p->reuse,
+                                      &run[PROFILE_HIST_FIRST], &first, far);
         *cold += first;
         p->cold += first;
         done = to;

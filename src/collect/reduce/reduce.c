@@ -276,7 +276,8 @@ static int take_sites(struct sink *s, const struct ahead_batch *batch)
 {
     if (s->paths != NULL)
         call_paths_batch(s->paths, batch->turns, batch->nturns);
-    int status = sites_take(s->sites, &batch->touches, batch->sites, &batch->far, s->objects, s->paths);
+    int status = sites_take(s->sites, &batch->touches, batch->sites, &batch->far,
+                            batch->has_own ? &batch->own : NULL, s->objects, s->paths);
     if (s->paths != NULL)
         call_paths_batch_over(s->paths);
     return status;
@@ -296,10 +297,10 @@ static int take_lines(void *ctx, const uint64_t *lines, size_t n)
 {
     struct sink *s = ctx;
     struct reducer *r = s->reducer;
-    struct stackdist_far *far = NULL;
+    struct stackdist_far *far = NULL, *own = NULL;
     struct ahead_batch batch = {.touches = {.lines = lines, .n = n}, .sites = decoder_touches(s->decoder)};
     int status;
-    if (s->sites != NULL && (far = sites_far(s->sites, n)) == NULL)
+    if (s->sites != NULL && (far = sites_far(s->sites, n, 0)) == NULL)
         return -ENOMEM;
     if (s->stack == NULL) {
         status = burst_touch_far(r->burst, lines, n, far);
@@ -308,12 +309,17 @@ static int take_lines(void *ctx, const uint64_t *lines, size_t n)
                                 lines, n);
     } else {
         batch.touches.repeats = decoder_repeats(s->decoder, &batch.touches.nrepeats);
-        status = thread_stacks_touch(s->threads, s->tid, process_stack_distances(s->stack), &batch.touches);
+        if ((own = sites_far(s->sites, n, 1)) == NULL)
+            return -ENOMEM;
+        status = thread_stacks_touch(s->threads, s->tid, process_stack_distances(s->stack), &batch.touches,
+                                     own, &batch.has_own);
         if (status == 0)
             status = process_stack_touch(s->stack, &batch.touches, &r->buffer_stack, r->hist, &s->cold, far);
     }
     if (status == 0 && far != NULL) {
         batch.far = *far;
+        if (batch.has_own)
+            batch.own = *own;
         batch.turns = s->paths != NULL ? decoder_turns(s->decoder, &batch.nturns) : NULL;
         status = take_sites(s, &batch);
         if (s->stack == NULL && status == 0)

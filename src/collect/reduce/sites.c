@@ -63,18 +63,18 @@ struct sites {
     uint32_t nslots;
     struct pending pending[PENDING];
     uint32_t npending;
-    uint64_t lines; /* first touches so far */
-    struct stackdist_far far;
-    size_t far_capacity;
+    uint64_t lines;              /* first touches so far */
+    struct stackdist_far far[2]; /* the second one: in the thread's own stack */
+    size_t far_capacity[2];
     uint8_t *bytes;
     size_t bytes_capacity;
-    struct epochs *epochs;           /* recent far touches */
-    struct sampled_table *causes;    /* NULL: reuses are not sampled */
-    uint64_t process;                /* likewise: theirs */
-    int64_t reuses_ahead;            /* far touches until the next sampled one */
-    uint32_t cause_every, ncauses;   /* one in so many is; those sampled since that was set */
-    uint64_t ahead;                  /* touches until the next one whose object is looked for */
-    uint32_t near_every, near_ahead; /* near events until the next one that is counted */
+    struct epochs *epochs;              /* recent far touches */
+    struct sampled_table *causes;       /* NULL: reuses are not sampled */
+    uint64_t process;                   /* likewise: theirs */
+    int64_t reuses_ahead;               /* far touches until the next sampled one */
+    uint32_t cause_every, ncauses;      /* one in so many is; those sampled since that was set */
+    uint64_t ahead;                     /* touches until the next one whose object is looked for */
+    uint32_t near_every, near_ahead[2]; /* near events until the next one that is counted, as for far */
     struct random_state random;
     int failed; /* memory was short in count_more */
 };
@@ -99,7 +99,7 @@ struct sites *sites_new(uint32_t near_every, struct error *err)
     }
     s->noted = (struct decode_sites){
         .executions = s->tables->executions, .executed = s->tables->executed, .more = count_more, .ctx = s};
-    s->far.least = OCTAVES_LEAST;
+    s->far[0].least = s->far[1].least = OCTAVES_LEAST;
     s->near_every = near_every;
     s->cause_every = COLLECT_CAUSE_EVERY;
     random_seed(&s->random, 1);
@@ -113,8 +113,10 @@ void sites_free(struct sites *s)
     pages_sparse_free(s->tables, sizeof(*s->tables));
     free(s->slots);
     free(s->entries);
-    free(s->far.at);
-    free(s->far.stack);
+    for (int own = 0; own < 2; own++) {
+        free(s->far[own].at);
+        free(s->far[own].stack);
+    }
     free(s->bytes);
     epochs_free(s->epochs);
     free(s);
@@ -125,25 +127,27 @@ struct decode_sites *sites_noted(struct sites *s)
     return &s->noted;
 }
 
-struct stackdist_far *sites_far(struct sites *s, size_t n)
+struct stackdist_far *sites_far(struct sites *s, size_t n, int own)
 {
-    if (n + STACKDIST_FAR_EXTRA > s->far_capacity) {
-        free(s->far.at);
-        free(s->far.stack);
-        s->far_capacity = n + STACKDIST_FAR_EXTRA;
-        s->far.at = malloc(s->far_capacity * sizeof(*s->far.at));
-        s->far.stack = malloc(s->far_capacity * sizeof(*s->far.stack));
-        if (s->far.at == NULL || s->far.stack == NULL) {
-            s->far_capacity = 0;
+    struct stackdist_far *far = &s->far[own];
+    size_t *capacity = &s->far_capacity[own];
+    if (n + STACKDIST_FAR_EXTRA > *capacity) {
+        free(far->at);
+        free(far->stack);
+        *capacity = n + STACKDIST_FAR_EXTRA;
+        far->at = malloc(*capacity * sizeof(*far->at));
+        far->stack = malloc(*capacity * sizeof(*far->stack));
+        if (far->at == NULL || far->stack == NULL) {
+            *capacity = 0;
             return NULL;
         }
     }
-    return &s->far;
+    return far;
 }
 
 static inline uint32_t slot_of(const struct sites *s, uint32_t site, uint32_t what, uint32_t object)
 {
-    uint64_t key = ((uint64_t)site << 8 | what) ^ (uint64_t)object << 36;
+    uint64_t key = ((uint64_t)site << 9 | what) ^ (uint64_t)object << 36;
     return (uint32_t)(key * UINT64_C(0x9e3779b97f4a7c15) >> 32) & (s->nslots - 1);
 }
 
@@ -304,27 +308,81 @@ static void sample_cause(struct sites *s, uint64_t line, struct epochs_touch tou
     sampled_table_add(s->causes, &cause, s->cause_every);
 }
 
+/* How many events at that distance the next one represents; 0: it is not counted. */
+static inline uint64_t represented_by(struct sites *s, uint64_t distance, int own)
+{
+    if (s->near_every <= 1 || distance >= COLLECT_NEAR_LINES)
+        return 1;
+    if (s->near_ahead[own]-- != 0)
+        return 0;
+    s->near_ahead[own] = (uint32_t)random_below(&s->random, 2 * s->near_every - 1);
+    return s->near_every;
+}
+
+static inline struct epochs_touch find_touch(const struct process_touches *touches,
+                                             const uint32_t *line_sites, size_t at, struct objects *objects)
+{
+    struct epochs_touch touch = {.site = decode_touch_site(line_sites[at])};
+    if (objects != NULL)
+        touch.object =
+            objects_find(objects, touches->lines[at], decode_touch_part(line_sites[at]), touch.site);
+    return touch;
+}
+
+static int is_same_bin(uint64_t a, uint64_t b)
+{
+    return a == b || (a != STACKDIST_COLD && b != STACKDIST_COLD && octaves_bin(a) == octaves_bin(b));
+}
+
+/* Counts the touches that are far in the thread's own stack, but not in the same bin of the process'. */
+static int take_own(struct sites *s, const struct process_touches *touches, const uint32_t *line_sites,
+                    const struct stackdist_far *far, const struct stackdist_far *own, struct objects *objects)
+{
+    int status = 0;
+    for (size_t i = 0, k = 0; k < own->n; k++) {
+        while (i < far->n && far->at[i] < own->at[k])
+            i++;
+        if (i < far->n && far->at[i] == own->at[k] && is_same_bin(far->stack[i], own->stack[k]))
+            continue;
+        uint64_t represented = represented_by(s, own->stack[k], 1);
+        if (represented == 0)
+            continue;
+        struct epochs_touch touch = find_touch(touches, line_sites, own->at[k], objects);
+        uint32_t what = own->stack[k] == STACKDIST_COLD ? SITE_COUNT_OWN_FIRST
+                                                        : SITE_COUNT_OWN + octaves_bin(own->stack[k]);
+        status |= add_soon(s, touch.site, what, touch.object, represented);
+    }
+    return status;
+}
+
+/* Whether far->at[i] is in the same bin in the thread's own stack; *k: where to look from. */
+static int is_own(const struct stackdist_far *far, size_t i, const struct stackdist_far *own, size_t *k)
+{
+    while (*k < own->n && own->at[*k] < far->at[i])
+        ++*k;
+    return *k < own->n && own->at[*k] == far->at[i] && is_same_bin(far->stack[i], own->stack[*k]);
+}
+
 int sites_take(struct sites *s, const struct process_touches *touches, const uint32_t *line_sites,
-               const struct stackdist_far *far, struct objects *objects, struct call_paths *paths)
+               const struct stackdist_far *far, const struct stackdist_far *own, struct objects *objects,
+               struct call_paths *paths)
 {
     int status = objects != NULL ? sample_objects(s, touches, line_sites, objects) : 0;
-    for (size_t i = 0; i < far->n; i++) {
+    if (own != NULL)
+        status |= take_own(s, touches, line_sites, far, own, objects);
+    for (size_t i = 0, k = 0; i < far->n; i++) {
         int first = far->stack[i] == STACKDIST_COLD;
-        uint64_t represented = 1;
-        if (s->near_every > 1 && far->stack[i] < COLLECT_NEAR_LINES) {
-            if (s->near_ahead-- != 0)
-                continue;
-            s->near_ahead = (uint32_t)random_below(&s->random, 2 * s->near_every - 1);
-            represented = s->near_every;
-        }
+        uint64_t represented = represented_by(s, far->stack[i], 0);
+        if (represented == 0)
+            continue;
         uint64_t line = touches->lines[far->at[i]];
-        uint32_t part = decode_touch_part(line_sites[far->at[i]]);
-        struct epochs_touch touch = {.site = decode_touch_site(line_sites[far->at[i]])};
-        touch.object = objects != NULL ? objects_find(objects, line, part, touch.site) : 0;
+        struct epochs_touch touch = find_touch(touches, line_sites, far->at[i], objects);
         uint32_t what =
             first ? SITE_COUNT_FIRST + octaves_bin(s->lines) : SITE_COUNT_STACK + octaves_bin(far->stack[i]);
+        int shared = own != NULL && !first && !is_own(far, i, own, &k);
         s->lines += (unsigned)first;
-        status |= add_soon(s, touch.site, what, touch.object, represented);
+        status |= add_soon(s, touch.site, shared ? what - SITE_COUNT_STACK + SITE_COUNT_SHARED : what,
+                           touch.object, represented);
         if (paths != NULL)
             call_paths_touch(paths, far->at[i], s->process, touch.site, what, represented);
         if (s->causes == NULL)

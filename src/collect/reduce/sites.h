@@ -24,13 +24,15 @@ struct sites *sites_new(uint32_t near_every, struct error *err);
 void sites_free(struct sites *s); /* NULL is allowed */
 /* For decoder_note_sites. */
 struct decode_sites *sites_noted(struct sites *s);
-/* For stackdist_touch_many; with space for n lines in one call. NULL when memory is short. */
-struct stackdist_far *sites_far(struct sites *s, size_t n);
-/* Counts the touches listed in far; line_sites: of the lines (decoder_touches). objects NULL: data objects
- * are not identified. paths NULL: nor is how their code was called; else call_paths_batch was called. 0, or
- * -ENOMEM. */
+/* For stackdist_touch_many; with space for n lines in one call. own: another one, for thread_stacks_touch.
+ * NULL when memory is short. */
+struct stackdist_far *sites_far(struct sites *s, size_t n, int own);
+/* Counts the touches listed in far; line_sites: of the lines (decoder_touches). own: those that are far in
+ * the thread's own stack; NULL: the same. objects NULL: data objects are not identified. paths NULL: nor is
+ * how their code was called; else call_paths_batch was called. 0, or -ENOMEM. */
 int sites_take(struct sites *s, const struct process_touches *touches, const uint32_t *line_sites,
-               const struct stackdist_far *far, struct objects *objects, struct call_paths *paths);
+               const struct stackdist_far *far, const struct stackdist_far *own, struct objects *objects,
+               struct call_paths *paths);
 /* The first touch of a line in the tail after the burst, which represents so many: after `entry` other lines
  * of the tail, at that stack distance if the burst touched it, else after so many lines of burst and tail. 0,
  * or -ENOMEM. */

@@ -119,10 +119,12 @@ static int find_thread(struct thread_stacks *s, uint32_t tid, const struct stack
 }
 
 int thread_stacks_touch(struct thread_stacks *s, uint32_t tid, const struct stackdist *process,
-                        const struct process_touches *t)
+                        const struct process_touches *t, struct stackdist_far *far, int *is_own)
 {
     size_t done = 0;
     int status = find_thread(s, tid, process);
+    *is_own = 0;
+    far->n = 0;
     if (status < 0) /* there may be no thread at all */
         return status;
     struct own *own = &s->threads[s->last];
@@ -132,11 +134,12 @@ int thread_stacks_touch(struct thread_stacks *s, uint32_t tid, const struct stac
         s->live++;
     }
     own->buffer = s->buffers;
+    *is_own = own->distances != NULL;
     for (size_t i = 0; i <= t->nrepeats && status == 0 && own->distances != NULL; i++) {
         const struct stackdist_repeat *repeat = i < t->nrepeats ? &t->repeats[i] : NULL;
         size_t to = repeat != NULL ? repeat->at : t->n;
-        status = stackdist_touch_many(own->distances, t->lines + done, to - done, own->stack, NULL, NULL,
-                                      &own->cold, NULL);
+        status =
+            stackdist_touch_part(own->distances, t->lines, done, to, own->stack, NULL, NULL, &own->cold, far);
         done = to;
         if (status == 0 && repeat != NULL)
             stackdist_repeat(own->distances, t->lines + done - repeat->lines, repeat, own->stack, NULL);

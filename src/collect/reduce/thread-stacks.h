@@ -22,10 +22,11 @@ struct thread_stacks;
 /* NULL when memory is short (err says so). */
 struct thread_stacks *thread_stacks_new(uint32_t pid, struct error *err);
 void thread_stacks_free(struct thread_stacks *s); /* NULL is allowed */
-/* Touches by a thread; before they are given to the process' stack, whose distances are `process`. 0 or
- * -ENOMEM. */
+/* Touches by a thread; before they are given to the process' stack, whose distances are `process`. far: lists
+ * those of t->lines that are far in the thread's own stack. *own: far was set; 0 while that is the process'
+ * stack. 0 or -ENOMEM. */
 int thread_stacks_touch(struct thread_stacks *s, uint32_t tid, const struct stackdist *process,
-                        const struct process_touches *t);
+                        const struct process_touches *t, struct stackdist_far *far, int *own);
 /* The buffer of these touches is over: its distances in the process' stack, which are in bins below `bins`
  * only, and first touches. */
 void thread_stacks_buffer(struct thread_stacks *s, const struct hist *stack, uint32_t bins, uint64_t cold);
