@@ -241,7 +241,8 @@ static double misses_of(const struct analysis_hotspots *h, const struct analysis
 static void find_gone(struct profile *p, const char *name, const char *wrappers, double misses,
                       struct analysis_finding *f)
 {
-    struct analysis_hotspots_question question = {.by = ANALYSIS_BY_FUNCTION, .wrappers = wrappers};
+    struct analysis_hotspots_question question = {
+        .by = ANALYSIS_BY_FUNCTION, .wrappers = wrappers, .separate = f->separate};
     for (double size = f->size_bytes * NEXT_SIZE; size <= LARGEST_SIZE && f->gone_bytes == 0;
          size *= NEXT_SIZE) {
         struct analysis_hotspots h;
@@ -373,15 +374,20 @@ static enum analysis_remedy remedy_of(const struct analysis_finding *f)
 
 /* Nonzero: there is one. A failure counts as none, since the rest of the report says what is wrong with the
  * profile. */
-static int find(struct profile *p, const char *name, const char *wrappers, unsigned level,
+static int find(struct profile *p, const char *name, const char *wrappers, int separate, unsigned level,
                 struct analysis_finding *f)
 {
     double size_bytes = sizes[level - 1];
-    struct analysis_hotspots_question question = {
-        .size_bytes = size_bytes, .by = ANALYSIS_BY_FUNCTION, .wrappers = wrappers, .causes = 1, .calls = 1};
+    struct analysis_hotspots_question question = {.size_bytes = size_bytes,
+                                                  .by = ANALYSIS_BY_FUNCTION,
+                                                  .wrappers = wrappers,
+                                                  .separate = separate,
+                                                  .causes = 1,
+                                                  .calls = 1};
     struct analysis_hotspots h;
     struct error ignored;
-    *f = (struct analysis_finding){.size_bytes = size_bytes, .level = level, .cold = NAN};
+    *f = (struct analysis_finding){
+        .size_bytes = size_bytes, .level = level, .separate = separate, .cold = NAN};
     if (analysis_hotspots(p, name, &question, &h, &ignored) != 0)
         return 0;
     int found = find_function(&h, f);
@@ -424,12 +430,13 @@ static int find(struct profile *p, const char *name, const char *wrappers, unsig
     return 1;
 }
 
-void analysis_findings(struct profile *p, const char *name, const char *wrappers,
+void analysis_findings(struct profile *p, const char *name, const char *wrappers, int separate,
                        struct analysis_findings *findings)
 {
     findings->nmisses = 0;
     for (unsigned level = 1; level <= FINDINGS_MOST; level++)
-        findings->nmisses += (size_t)find(p, name, wrappers, level, &findings->misses[findings->nmisses]);
+        findings->nmisses +=
+            (size_t)find(p, name, wrappers, separate, level, &findings->misses[findings->nmisses]);
     findings->nshared = analysis_shared(p, name, wrappers, findings->shared);
     findings->nconflicts = analysis_conflicts(p, name, wrappers, findings->conflicts);
 }

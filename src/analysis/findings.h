@@ -28,6 +28,7 @@ enum analysis_remedy {
 struct analysis_finding {
     double size_bytes;
     unsigned level;          /* of the caches that are often about as large: 1 or 2 */
+    int separate;            /* each thread has such a cache */
     double share, low, high; /* of all misses, with 95% interval */
     double miss_ratio;       /* of the program */
     char function[FINDINGS_NAME], module[512];
@@ -67,8 +68,8 @@ struct analysis_findings {
     struct analysis_place shared[PLACES_MOST], conflicts[PLACES_MOST];
     size_t nshared, nconflicts;
 };
-/* wrappers: as in struct analysis_hotspots_question. */
-void analysis_findings(struct profile *p, const char *name, const char *wrappers,
+/* wrappers, separate: as in struct analysis_hotspots_question. */
+void analysis_findings(struct profile *p, const char *name, const char *wrappers, int separate,
                        struct analysis_findings *findings);
 
 #endif

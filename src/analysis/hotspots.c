@@ -170,16 +170,6 @@ static int compute(struct profile *p, struct reading *r, struct error *err)
     return code;
 }
 
-/* What cannot be told by caches of single threads. */
-static int check_separate(struct profile *p, const struct analysis_hotspots *h,
-                          const struct analysis_hotspots_question *question, struct error *err)
-{
-    if (question->causes || question->calls)
-        return error_set(err, -EINVAL,
-                         "causes and call paths are those of misses in a cache that threads share");
-    return h->full ? thread_hist_check(p, h->profile, err) : 0;
-}
-
 int analysis_hotspots(struct profile *p, const char *name, const struct analysis_hotspots_question *question,
                       struct analysis_hotspots *h, struct error *err)
 {
@@ -221,7 +211,7 @@ int analysis_hotspots(struct profile *p, const char *name, const struct analysis
         return analysis_refuse_thread(name, "", err);
     if (h->full && h->phase)
         return error_set(err, -ENODATA, "the profile '%s' holds no bursts" WHOLE_RUN_ONLY, name);
-    if (h->separate && (code = check_separate(p, h, question, err)) != 0)
+    if (h->separate && h->full && (code = thread_hist_check(p, name, err)) != 0)
         return code;
     if (question->causes && h->phase)
         return error_set(err, -EINVAL, "causes are counted for the whole run, not by phase");

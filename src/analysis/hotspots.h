@@ -46,7 +46,9 @@ struct analysis_hotspots_question {
     /* Functions that allocate for their callers, besides the usual ones: names or patterns (fnmatch), with
      * commas between; NULL: none. */
     const char *wrappers;
-    int separate;     /* nonzero: each thread has a cache of its own; else those of a process share one */
+    /* nonzero: each thread has a cache of its own; else those of a process share one. Call paths are those of
+     * misses in a shared one all the same, and so is what was touched between (evictions). */
+    int separate;
     uint32_t tid;     /* only this thread; 0: all */
     uint32_t phase;   /* only bursts in windows of this phase; 0: the whole run */
     const char *comm; /* only processes whose executable has that base name; NULL: all */

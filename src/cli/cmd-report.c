@@ -179,7 +179,8 @@ static const struct curve_point *point_of_level(const struct reading *r, size_t 
 /* In the largest of this machine's caches that the program misses at all. */
 static void load_hotspots(struct reading *r)
 {
-    struct analysis_hotspots_question question = {.by = ANALYSIS_BY_FUNCTION, .wrappers = r->wrappers};
+    struct analysis_hotspots_question question = {
+        .by = ANALYSIS_BY_FUNCTION, .wrappers = r->wrappers, .causes = 1};
     struct report_hotspots_view view = {.limit = MOST_HOTSPOTS, .least_percent = LEAST_PERCENT};
     struct error ignored;
     for (size_t i = r->nlevels; i-- > 0;) {
@@ -190,7 +191,6 @@ static void load_hotspots(struct reading *r)
         if (point && point->miss_ratio >= LEAST_RATIO && point->low > 0)
             break;
     }
-    question.causes = !question.separate; /* known of shared caches only */
     if (question.size_bytes == 0 || analysis_hotspots(r->p, r->file, &question, &r->hotspots, &ignored) != 0)
         return;
     size_t all = r->hotspots.n;
@@ -223,12 +223,12 @@ static int load(struct reading *r, enum report_format format, size_t columns, st
         code = load_curve(r, err);
     if (code != 0 || format == REPORT_CSV)
         return code;
-    analysis_findings(r->p, r->file, r->wrappers, &r->findings);
+    if ((code = load_separate(r, err)) != 0)
+        return code;
+    analysis_findings(r->p, r->file, r->wrappers, r->separate.points != NULL, &r->findings);
     r->answered = cli_answer(r->p, &r->machines, &r->curve, &r->answer);
     if (format != REPORT_TEXT)
         return 0;
-    if ((code = load_separate(r, err)) != 0)
-        return code;
     load_hotspots(r);
     return load_grid(r, columns, err);
 }

@@ -144,7 +144,7 @@ static int put_run(struct making *m, struct error *err)
         *err = why;
     if (code == 0) {
         struct analysis_answer found, *answer = cli_answer(m->p, &m->machines, &lru, &found) ? &found : NULL;
-        analysis_findings(m->p, m->args->profile, NULL, &findings);
+        analysis_findings(m->p, m->args->profile, NULL, 0, &findings);
         fputs("\"version\": \"" CACHEGRAM_VERSION "\"", m->json);
         report_json_member_string(m->json, ",\n", "profile", m->args->profile);
         fputs(",\n\"summary\": ", m->json);

@@ -82,6 +82,11 @@ void report_answer_json(FILE *out, const struct analysis_answer *a)
 /* A smaller stride may as well be a walk over structures, in the order of memory. */
 #define LARGE_STRUCTURE 1024
 
+static const char *of_whom(const struct analysis_finding *f)
+{
+    return f->separate ? " for each thread" : "";
+}
+
 /* The cause, and what would help. */
 static void put_advice(FILE *out, const struct analysis_finding *f)
 {
@@ -89,9 +94,9 @@ static void put_advice(FILE *out, const struct analysis_finding *f)
     if (f->remedy == ANALYSIS_REMEDY_STREAM && isnan(f->cold)) {
         fprintf(
             out,
-            " Not even a cache of %s would hold the data: reuse the memory, or do all work on a part of it "
+            " Not even a cache of %s%s would hold the data: reuse the memory, or do all work on a part of it "
             "before the next part.",
-            size_format((uint64_t)f->kept_bytes, size));
+            size_format((uint64_t)f->kept_bytes, size), of_whom(f));
         return;
     }
     if (f->remedy == ANALYSIS_REMEDY_STREAM) {
@@ -110,7 +115,8 @@ static void put_advice(FILE *out, const struct analysis_finding *f)
         return;
     }
     if (f->gone_bytes > 0)
-        fprintf(out, " A cache of %s would hold the data.", size_format((uint64_t)f->gone_bytes, size));
+        fprintf(out, " A cache of %s%s would hold the data.", size_format((uint64_t)f->gone_bytes, size),
+                of_whom(f));
     if (f->remedy == ANALYSIS_REMEDY_ORDER)
         fprintf(out, " Each step goes %" PRIu64 " bytes %s and uses %.0f of the %u bytes of a line: %s.",
                 (uint64_t)llabs(f->stride), f->stride < 0 ? "back" : "further", f->used_bytes, f->line_bytes,
@@ -218,9 +224,10 @@ void report_findings_text(FILE *out, const struct analysis_findings *findings)
             of_inlined = fmin(of_inlined, list[end].inlined_share);
             of_object = fmin(of_object, list[end].object_share);
             of_field = fmin(of_field, list[end].field_share / list[end].object_share);
-            fprintf(out, "%s%.0f%%%s%s (a common L%u)", end > i ? " and " : "", 100 * list[end].share,
+            fprintf(out, "%s%.0f%%%s%s%s (a common L%u)", end > i ? " and " : "", 100 * list[end].share,
                     end > i ? " at " : " of the misses in a cache of ",
-                    size_format((uint64_t)list[end].size_bytes, size), list[end].level);
+                    size_format((uint64_t)list[end].size_bytes, size), end > i ? "" : of_whom(f),
+                    list[end].level);
         }
         fputs(" are in ", out);
         put_code(out, f->function, of_line < NEARLY_ALL ? "mostly " : "", f->file, f->line);
@@ -288,6 +295,8 @@ void report_findings_json(FILE *out, const struct analysis_findings *findings)
     for (size_t i = 0; i < n; i++) {
         const struct analysis_finding *f = &findings->misses[i];
         fprintf(out, "%s\n    {\"size_bytes\": %.0f", i ? "," : "", f->size_bytes);
+        if (f->separate)
+            report_json_member_string(out, ", ", "threads", "separate");
         report_json_member_number(out, ", ", "miss_share", f->share);
         report_json_member_number(out, ", ", "miss_share_low", f->low);
         report_json_member_number(out, ", ", "miss_share_high", f->high);

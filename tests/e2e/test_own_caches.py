@@ -149,6 +149,11 @@ def test_hotspots(cachegram, two_loops, tmp_path, options):
     assert data["small"] < 0.02 and data["large"] > 0.9  # references by object are estimates
     shown = run([cachegram, "annotate", "--threads", "separate", "--size", "128K", db, "in_large"]).out.decode()
     assert "LRU cache of 128K for each thread" in shown
+    shown = run([cachegram, "report", db]).out.decode()
+    assert " of the misses in a cache of 32K for each thread (a common L1) are in in_large" in shown
+    assert "for each thread would hold the data" in shown
+    found = json.loads(run([cachegram, "report", "--format", "json", db]).out)["findings"][0]
+    assert (found["threads"], found["function"]) == ("separate", "in_large")
     assert "LRU cache of 128K that the threads share" in run([cachegram, "hotspots", "--size", "128K", db]).out.decode()
 
 
