@@ -272,19 +272,22 @@ static ucontext_t vfork_caller, vfork_coroutine;
 static char *last_path, *last_variable;
 
 /* The child has the default action of SIGSEGV. How it ends: after a mapping from a stack that ends soon; by a
- * program whose path and variable end at an inaccessible page; after paths that cannot be read. */
+ * program whose path and variable end at an inaccessible page; after pointers that cannot be used. */
 static void faulting_in_vfork(void)
 {
     char *argv[] = {last_path, NULL}, *envp[] = {last_variable, NULL};
-    int status, ends[3];
-    for (volatile int how = 0; how < 3; how++) {
+    void *bad = last_path + sizeof "/bin/false";
+    int status, ends[5];
+    for (volatile int how = 0; how < 5; how++) {
         pid_t child = vfork();
         if (child == 0) {
             signal(SIGSEGV, SIG_DFL);
             if (how == 0)
                 mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+            else if (how < 3)
+                execve(how == 1 ? last_path : bad, argv, envp);
             else
-                execve(how == 1 ? last_path : last_path + sizeof "/bin/false", argv, envp);
+                syscall(SYS_rt_sigaction, SIGUSR1, how == 3 ? bad : NULL, how == 3 ? NULL : bad, 8);
             _exit(how == 0 || errno == EFAULT ? 7 : 8);
         }
         CHECK(waitpid(child, &status, 0) == child);
@@ -292,7 +295,8 @@ static void faulting_in_vfork(void)
     }
     CHECK(WIFEXITED(ends[0]) && WEXITSTATUS(ends[0]) == 7);
     CHECK(WIFEXITED(ends[1]) && WEXITSTATUS(ends[1]) == 1); /* false's */
-    CHECK(WIFEXITED(ends[2]) && WEXITSTATUS(ends[2]) == 7);
+    for (int how = 2; how < 5; how++)
+        CHECK(WIFEXITED(ends[how]) && WEXITSTATUS(ends[how]) == 7);
 }
 
 static void faults_in_vfork(void)

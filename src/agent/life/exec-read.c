@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* exec-read.c - memory of the target, and files, that are read in any child, and right before an exec. */
 #include <fcntl.h>
-#include <sys/uio.h>
 #include "agent/burst/burst.h"
 #include "agent/life/life.h"
 #include "agent/signals/signals.h"
@@ -14,16 +13,13 @@
 /* In a child that has its signals back, or by vfork its own, a fault of safe_copy would reach the target. */
 size_t target_read(void *to, const void *from, size_t bytes)
 {
-    struct iovec local = {to, bytes}, remote = {(void *)(uintptr_t)from, bytes};
     struct thread *t = agent_off || !session ? NULL : thread_self();
-    if (!signals_uninstalled() && (t || !process_is_untracked())) {
-        unsigned blocked = signals_unblock_faults(t);
-        size_t missing = safe_copy(to, from, bytes);
-        signals_block_faults(blocked);
-        return missing;
-    }
-    long got = sys6(SYS_process_vm_readv, sys0(SYS_getpid), (long)&local, 1, (long)&remote, 1, 0);
-    return sys_failed(got) ? bytes : bytes - (size_t)got;
+    if (signals_uninstalled() || (!t && process_is_untracked()))
+        return process_copy(to, from, bytes);
+    unsigned blocked = signals_unblock_faults(t);
+    size_t missing = safe_copy(to, from, bytes);
+    signals_block_faults(blocked);
+    return missing;
 }
 
 /* A child that shares its parent's memory has descriptors of its own, which must not be in the list. */

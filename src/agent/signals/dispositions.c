@@ -302,10 +302,11 @@ long signals_action_call(struct thread *t, const uint64_t *args)
         return sys4(SYS_rt_sigaction, args[0], args[1], args[2], args[3]);
     if (args[3] != sizeof new.mask)
         return -EINVAL;
+    size_t (*copy)(void *, const void *, size_t) = !t && process_is_untracked() ? process_copy : safe_copy;
     unsigned blocked = signals_unblock_faults(t);
-    if (!args[1] || !safe_copy(&new, (const void *)args[1], sizeof new))
+    if (!args[1] || !copy(&new, (const void *)args[1], sizeof new))
         ret = signals_action((int)args[0], args[1] ? &new : NULL, args[2] ? &old : NULL);
-    if (!sys_failed(ret) && args[2] && safe_copy((void *)args[2], &old, sizeof old))
+    if (!sys_failed(ret) && args[2] && copy((void *)args[2], &old, sizeof old))
         ret = -EFAULT;
     signals_block_faults(blocked);
     return ret;

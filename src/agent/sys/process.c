@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* process.c - see process.h. */
 #include "agent/sys/process.h"
+#include <sys/uio.h>
 #include "agent/sys/session.h"
 #include "agent/sys/sys.h"
 
@@ -19,4 +20,11 @@ int process_is_untracked(void)
     long pid;
     /* If clone made it share its parent's handlers, it must be treated like the parent. */
     return process_is_other(&pid) && sys6(SYS_kcmp, pid, process_id, SAME_HANDLERS, 0, 0, 0) != 0;
+}
+
+size_t process_copy(void *to, const void *from, size_t bytes)
+{
+    struct iovec local = {to, bytes}, remote = {(void *)(uintptr_t)from, bytes};
+    long got = sys6(SYS_process_vm_readv, sys0(SYS_getpid), (long)&local, 1, (long)&remote, 1, 0);
+    return sys_failed(got) ? bytes : bytes - (size_t)got;
 }
