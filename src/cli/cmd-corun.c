@@ -60,9 +60,9 @@ struct corun_job {
     struct cli_programs profiles;
     struct statcc_machine machine;
     struct machine described;
-    uint32_t n;                                        /* programs: profiles times copies */
-    struct statcc_program program[3][STATCC_PROGRAMS]; /* by their best, low and high curves */
-    struct statcc_result result[3][STATCC_PROGRAMS], solo[STATCC_PROGRAMS];
+    uint32_t n; /* programs: profiles times copies */
+    struct statcc_program program[CLI_CURVES][STATCC_PROGRAMS];
+    struct statcc_result result[CLI_CURVES][STATCC_PROGRAMS], solo[STATCC_PROGRAMS];
     struct statcc_solution solution;
     int by_phases; /* some program has phases: */
     struct statcc_phased phased[STATCC_PROGRAMS];
@@ -154,7 +154,7 @@ static int set_partitions(const struct corun_options *o, struct corun_job *job)
                               o->partition);
         if (parse_partition(text, ways, job, &lines) != 0)
             return 2;
-        for (int which = 0; which < 3; which++)
+        for (int which = 0; which < CLI_CURVES; which++)
             job->program[which][i].partition_lines = lines;
     }
     return 0;
@@ -167,12 +167,12 @@ static int try_wrong(struct corun_job *job, const double *factors, struct error 
     struct statcc_result got[STATCC_PROGRAMS];
     struct statcc_solution solution;
     for (uint32_t i = 0; i < job->n; i++) {
-        wrong[i] = job->program[0][i];
+        wrong[i] = job->program[CLI_CURVE_BEST][i];
         wrong[i].cpi_factor = factors[i];
     }
     int code = statcc_solve(&job->machine, wrong, job->n, got, &solution, err);
     for (uint32_t i = 0; i < job->n && code == 0; i++)
-        job->change[i] = fmax(job->change[i], fabs(got[i].cpi / job->result[0][i].cpi - 1));
+        job->change[i] = fmax(job->change[i], fabs(got[i].cpi / job->result[CLI_CURVE_BEST][i].cpi - 1));
     return code;
 }
 
@@ -199,17 +199,18 @@ static int try_errors(double e, struct corun_job *job, struct error *err)
 /* Replaces the best estimates, and moves their bounds likewise. */
 static int solve_phases(struct corun_job *job, struct error *err)
 {
-    memcpy(job->mean, job->result[0], sizeof job->mean);
+    memcpy(job->mean, job->result[CLI_CURVE_BEST], sizeof job->mean);
     memcpy(job->mean_solo, job->solo, sizeof job->mean_solo);
-    int code = statcc_solve_phases(&job->machine, job->phased, job->n, job->result[0], &job->solution, err);
+    int code = statcc_solve_phases(&job->machine, job->phased, job->n, job->result[CLI_CURVE_BEST],
+                                   &job->solution, err);
     for (uint32_t i = 0; i < job->n && code == 0; i++) {
         struct statcc_phased alone = job->phased[i];
         struct statcc_solution solution;
-        double miss = job->result[0][i].miss_ratio - job->mean[i].miss_ratio,
-               cpi = job->result[0][i].cpi / job->mean[i].cpi;
+        double miss = job->result[CLI_CURVE_BEST][i].miss_ratio - job->mean[i].miss_ratio,
+               cpi = job->result[CLI_CURVE_BEST][i].cpi / job->mean[i].cpi;
         for (uint32_t a = 0; a < alone.n; a++)
             alone.program[a].partition_lines = 0;
-        for (int which = 1; which < 3; which++) {
+        for (int which = CLI_CURVE_LOW; which < CLI_CURVES; which++) {
             struct statcc_result *bound = &job->result[which][i];
             bound->miss_ratio = fmin(fmax(bound->miss_ratio + miss, 0), 1);
             bound->cpi *= cpi;
@@ -223,12 +224,12 @@ static int solve(const struct corun_options *o, struct corun_job *job, struct er
 {
     int code = 0;
     for (uint32_t i = 0; i < job->n && code == 0; i++) {
-        struct statcc_program alone = job->program[0][i];
+        struct statcc_program alone = job->program[CLI_CURVE_BEST][i];
         struct statcc_solution solution;
         alone.partition_lines = 0;
         code = statcc_solve(&job->machine, &alone, 1, &job->solo[i], &solution, err);
     }
-    for (int which = 2; which >= 0 && code == 0; which--)
+    for (int which = CLI_CURVES - 1; which >= CLI_CURVE_BEST && code == 0; which--)
         code =
             statcc_solve(&job->machine, job->program[which], job->n, job->result[which], &job->solution, err);
     if (code == 0 && o->cpi_error > 0)
@@ -242,7 +243,7 @@ static int solve(const struct corun_options *o, struct corun_job *job, struct er
 static int any_unknown(const struct corun_job *job)
 {
     for (uint32_t i = 0; i < job->n; i++)
-        if (job->result[0][i].unknown)
+        if (job->result[CLI_CURVE_BEST][i].unknown)
             return 1;
     return 0;
 }
@@ -267,8 +268,9 @@ static void print(const struct corun_options *o, const struct corun_job *job)
     for (uint32_t i = 0; i < job->n; i++)
         bases[i] = cli_base(&job->profiles, i % job->profiles.n);
     for (uint32_t i = 0; i < job->n; i++) {
-        const struct statcc_result *r = &job->result[0][i], *low = &job->result[1][i],
-                                   *high = &job->result[2][i];
+        const struct statcc_result *r = &job->result[CLI_CURVE_BEST][i],
+                                   *low = &job->result[CLI_CURVE_LOW][i],
+                                   *high = &job->result[CLI_CURVE_HIGH][i];
         const struct statcc_result *solo = &job->solo[i];
         int alone = !solo->unknown;
         const struct analysis_program *profile = job->profiles.program[i % job->profiles.n];
@@ -285,7 +287,7 @@ static void print(const struct corun_options *o, const struct corun_job *job)
             .cpi_low = fmin(low->cpi, high->cpi),
             .cpi_high = fmax(low->cpi, high->cpi),
             .bytes_per_cycle = unknown ? NAN : r->lines_per_cycle * line,
-            .partition_bytes = job->program[0][i].partition_lines * line,
+            .partition_bytes = job->program[CLI_CURVE_BEST][i].partition_lines * line,
             .wrong_cpi_change = o->cpi_error > 0 ? job->change[i] : NAN,
             .phases = job->by_phases ? job->phased[i].n : 1,
             .found_phases = o->no_phases ? 0 : profile->found_phases,
@@ -332,17 +334,14 @@ static int run(const struct corun_options *o, char **files, uint32_t nfiles)
         status = cli_fail(&err);
     } else {
         job->n = nfiles * (uint32_t)o->copies;
-        for (int which = 0; which < 3; which++)
+        for (int which = 0; which < CLI_CURVES; which++)
             for (uint32_t i = 0; i < job->n; i++)
-                job->program[which][i] = cli_program(&job->profiles, i % nfiles,
-                                                     which == 1   ? -1
-                                                     : which == 2 ? 1
-                                                                  : 0);
+                job->program[which][i] = cli_program(&job->profiles, i % nfiles, (enum cli_curve)which);
         status = set_partitions(o, job);
         for (uint32_t i = 0; i < job->n && !o->no_phases; i++) {
             job->phased[i] = cli_program_phases(&job->profiles, i % nfiles);
             for (uint32_t a = 0; a < job->phased[i].n; a++)
-                job->phased[i].program[a].partition_lines = job->program[0][i].partition_lines;
+                job->phased[i].program[a].partition_lines = job->program[CLI_CURVE_BEST][i].partition_lines;
             job->by_phases |= job->phased[i].n > 1;
         }
         if (status == 0 && solve(o, job, &err) != 0)
@@ -363,10 +362,6 @@ int cmd_corun(int argc, char **argv)
     int status = cli_programs_options(&syntax, argc, argv, &o.output, &o.memory, parse_option, &o);
     if (status >= 0)
         return status;
-    uint64_t n = (uint64_t)(argc - optind);
-    if (n == 0)
-        return cli_misuse("corun", "no profile given");
-    if (n * o.copies > STATCC_PROGRAMS)
-        return cli_misuse("corun", "at most %u programs", STATCC_PROGRAMS);
-    return run(&o, argv + optind, (uint32_t)n);
+    uint32_t n = cli_programs_count("corun", argc, o.copies, STATCC_PROGRAMS);
+    return n > 0 ? run(&o, argv + optind, n) : 2;
 }

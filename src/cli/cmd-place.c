@@ -118,7 +118,7 @@ static int solve_group(const struct job *job, const struct statcc_machine *machi
         if (job->by_phases)
             phased[i] = cli_program_phases(&job->profiles, profile);
         else
-            model[i] = cli_program(&job->profiles, profile, 0);
+            model[i] = cli_program(&job->profiles, profile, CLI_CURVE_BEST);
     }
     return job->by_phases ? statcc_solve_phases(machine, phased, n, result, solution, err)
                           : statcc_solve(machine, model, n, result, solution, err);
@@ -231,10 +231,6 @@ int cmd_place(int argc, char **argv)
     int status = cli_programs_options(&syntax, argc, argv, &o.output, &o.memory, parse_option, &o);
     if (status >= 0)
         return status;
-    uint64_t n = (uint64_t)(argc - optind);
-    if (n == 0)
-        return cli_misuse("place", "no profile given");
-    if (n * o.copies > ASSIGNMENT_PROGRAMS)
-        return cli_misuse("place", "at most %u programs", ASSIGNMENT_PROGRAMS);
-    return run(&o, argv + optind, (uint32_t)n);
+    uint32_t n = cli_programs_count("place", argc, o.copies, ASSIGNMENT_PROGRAMS);
+    return n > 0 ? run(&o, argv + optind, n) : 2;
 }

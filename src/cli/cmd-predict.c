@@ -48,10 +48,9 @@ static int parse_option(int opt, const char *value, void *ctx)
     return cli_size_option("predict", "--what-if", value + 4, &o->what_if_bytes);
 }
 
-/* For its best, low and high curves. */
 struct prediction {
-    struct statcc_program program[3];
-    struct statcc_result result[3];
+    struct statcc_program program[CLI_CURVES];
+    struct statcc_result result[CLI_CURVES];
     struct statcc_solution solution;
     double was_cpi;
 };
@@ -61,15 +60,15 @@ static int solve(const struct predict_options *o, const struct cli_programs *pro
 {
     int code = 0;
     p->was_cpi = NAN;
-    for (int which = 2; which >= 0; which--)
-        p->program[which] = cli_program(programs, 0, which == 1 ? -1 : which == 2 ? 1 : 0);
+    for (int which = CLI_CURVES - 1; which >= CLI_CURVE_BEST; which--)
+        p->program[which] = cli_program(programs, 0, (enum cli_curve)which);
     for (int pass = o->what_if ? 0 : 1; pass < 2 && code == 0; pass++) {
         if (pass == 1 && o->what_if)
             machine->shared_lines = (double)o->what_if_bytes / programs->line_bytes;
-        for (int which = 2; which >= 0 && code == 0; which--)
+        for (int which = CLI_CURVES - 1; which >= CLI_CURVE_BEST && code == 0; which--)
             code = statcc_solve(machine, &p->program[which], 1, &p->result[which], &p->solution, err);
-        if (pass == 0 && code == 0 && !p->result[0].unknown)
-            p->was_cpi = p->result[0].cpi;
+        if (pass == 0 && code == 0 && !p->result[CLI_CURVE_BEST].unknown)
+            p->was_cpi = p->result[CLI_CURVE_BEST].cpi;
     }
     return code;
 }
@@ -101,8 +100,8 @@ static void print(const struct predict_options *o, const struct cli_programs *pr
                   const struct prediction *p)
 {
     static const char *const names[] = {"L1", "L2", "L3", "L4"};
-    const struct statcc_result *best = &p->result[0];
-    const struct statcc_program *program = &p->program[0];
+    const struct statcc_result *best = &p->result[CLI_CURVE_BEST];
+    const struct statcc_program *program = &p->program[CLI_CURVE_BEST];
     struct report_predict_row rows[STATCC_PRIVATE + 2];
     double line = programs->line_bytes, mix = program->references_per_instruction, left = 1;
     double known = programs->program[0]->curve.known_lines;
@@ -119,8 +118,8 @@ static void print(const struct predict_options *o, const struct cli_programs *pr
             .size_bytes = memory ? NAN : lines * line,
             .latency_cycles = machine->latency_cycles[l],
             .miss_ratio = memory || lines > known ? NAN : miss,
-            .low = memory ? NAN : miss_of(machine, &p->result[1], l),
-            .high = memory ? NAN : miss_of(machine, &p->result[2], l),
+            .low = memory ? NAN : miss_of(machine, &p->result[CLI_CURVE_LOW], l),
+            .high = memory ? NAN : miss_of(machine, &p->result[CLI_CURVE_HIGH], l),
             .cycles_share =
                 best->unknown ? NAN : mix * (left - miss) * cycles / program->overlap / best->cpi};
         left = miss;
@@ -135,8 +134,8 @@ static void print(const struct predict_options *o, const struct cli_programs *pr
         .rows = rows,
         .n = machine->privates + 2,
         .cpi = best->unknown ? NAN : best->cpi,
-        .cpi_low = p->result[1].cpi,
-        .cpi_high = p->result[2].cpi,
+        .cpi_low = p->result[CLI_CURVE_LOW].cpi,
+        .cpi_high = p->result[CLI_CURVE_HIGH].cpi,
         .ns_per_reference =
             best->unknown || !(described->clock_hz > 0) ? NAN : best->cpi / mix / described->clock_hz * 1e9,
         .base_share = best->unknown ? NAN : program->cpi_base / best->cpi,

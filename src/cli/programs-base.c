@@ -69,16 +69,19 @@ static int fit_curve(const struct statcc_machine *machine, const struct cli_solo
 static int fit(const struct statcc_machine *machine, const struct cli_solo *solo,
                const struct cli_programs *programs, uint32_t i, struct cli_speed *speed, struct error *err)
 {
+    /* The low curve comes first: the message is of the first one that does not fit. */
+    static const enum cli_curve order[CLI_CURVES] = {CLI_CURVE_LOW, CLI_CURVE_BEST, CLI_CURVE_HIGH};
     struct cli_speed fitted = *speed;
     fitted.pipelined = 1;
-    for (int which = -1; which <= 1; which++) {
+    for (int k = 0; k < CLI_CURVES; k++) {
+        enum cli_curve which = order[k];
         struct statcc_program program = cli_program(programs, i, which);
         program.pipelined = 1;
         int code = fit_curve(machine, solo, programs->line_bytes, &program, err);
         if (code != 0)
             return code;
-        fitted.cpi_base[which + 1] = program.cpi_base;
-        fitted.overlap[which + 1] = program.overlap;
+        fitted.cpi_base[which] = program.cpi_base;
+        fitted.overlap[which] = program.overlap;
     }
     *speed = fitted;
     return 0;
@@ -144,7 +147,7 @@ static int fit_programs(const struct cli_memory *memory, const struct statcc_mac
                 snprintf(speed->why, sizeof speed->why, "from --solo-cpi %g and %g, for two cache sizes",
                          solo->cpi[0], solo->cpi[1]);
         } else if (!isnan(memory->cpi_base)) {
-            for (int which = 0; which < 3; which++)
+            for (int which = 0; which < CLI_CURVES; which++)
                 speed->cpi_base[which] = memory->cpi_base;
             speed->from = CLI_BASE_OPTION;
             snprintf(speed->why, sizeof speed->why, "from --cpi-base");
@@ -178,8 +181,8 @@ struct report_base cli_base(const struct cli_programs *programs, uint32_t i)
                                         [CLI_BASE_PROFILE] = "profile"};
     const struct cli_speed *speed = &programs->speed[i];
     return (struct report_base){.program = programs->program[i]->name,
-                                .cpi_base = speed->cpi_base[1],
-                                .overlap = speed->overlap[1],
+                                .cpi_base = speed->cpi_base[CLI_CURVE_BEST],
+                                .overlap = speed->overlap[CLI_CURVE_BEST],
                                 .from = names[speed->from],
                                 .why = speed->why};
 }

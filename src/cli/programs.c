@@ -246,7 +246,7 @@ int cli_programs_load(const struct cli_memory *memory, char **files, uint32_t n,
             break;
         programs->line_bytes = p->line_bytes;
         struct statcc_program neutral = statcc_paper_program(&p->curve, p->references_per_instruction);
-        for (int which = 0; which < 3; which++) {
+        for (int which = 0; which < CLI_CURVES; which++) {
             programs->speed[i].cpi_base[which] = neutral.cpi_base;
             programs->speed[i].overlap[which] = neutral.overlap;
         }
@@ -268,14 +268,14 @@ void cli_programs_free(struct cli_programs *programs)
     *programs = (struct cli_programs){0};
 }
 
-struct statcc_program cli_program(const struct cli_programs *programs, uint32_t i, int which)
+struct statcc_program cli_program(const struct cli_programs *programs, uint32_t i, enum cli_curve which)
 {
     const struct analysis_program *p = programs->program[i];
     const struct cli_speed *speed = &programs->speed[i];
-    const struct statcc_curve *curve = which < 0 ? &p->low : which > 0 ? &p->high : &p->curve;
-    struct statcc_program made = statcc_paper_program(curve, p->references_per_instruction);
-    made.cpi_base = speed->cpi_base[which + 1];
-    made.overlap = speed->overlap[which + 1];
+    const struct statcc_curve *const curves[CLI_CURVES] = {&p->curve, &p->low, &p->high};
+    struct statcc_program made = statcc_paper_program(curves[which], p->references_per_instruction);
+    made.cpi_base = speed->cpi_base[which];
+    made.overlap = speed->overlap[which];
     made.pipelined = speed->pipelined;
     return made;
 }
@@ -283,7 +283,7 @@ struct statcc_program cli_program(const struct cli_programs *programs, uint32_t 
 struct statcc_phased cli_program_phases(const struct cli_programs *programs, uint32_t i)
 {
     const struct analysis_program *p = programs->program[i];
-    struct statcc_phased made = {.n = 1, .share = {1}, .program = {cli_program(programs, i, 0)}};
+    struct statcc_phased made = {.n = 1, .share = {1}, .program = {cli_program(programs, i, CLI_CURVE_BEST)}};
     for (uint32_t a = 0; a < p->phases; a++) {
         made.program[a] = made.program[0];
         made.program[a].curve = &p->phase_curve[a];
@@ -291,6 +291,16 @@ struct statcc_phased cli_program_phases(const struct cli_programs *programs, uin
     }
     made.n = p->phases > 0 ? p->phases : 1;
     return made;
+}
+
+uint32_t cli_programs_count(const char *command, int argc, uint64_t copies, uint32_t most)
+{
+    uint64_t n = (uint64_t)(argc - optind);
+    if (n == 0)
+        cli_misuse(command, "no profile given");
+    else if (n * copies > most)
+        cli_misuse(command, "at most %u programs", most);
+    return n * copies > most ? 0 : (uint32_t)n;
 }
 
 int cli_programs_options(const struct cli_syntax *syntax, int argc, char **argv, struct cli_output *output,

@@ -92,11 +92,14 @@ int cli_memory_machine(const struct cli_memory *memory, unsigned line_bytes, str
 int cli_machine_model(const struct machine *from, unsigned line_bytes, struct statcc_machine *machine,
                       struct error *err);
 
+/* Curves of a program: the best estimate, and the bounds of its interval. */
+enum cli_curve { CLI_CURVE_BEST, CLI_CURVE_LOW, CLI_CURVE_HIGH, CLI_CURVES };
+
 /* Origin of a program's base and overlap. */
 enum cli_base { CLI_BASE_DEFAULT, CLI_BASE_OPTION, CLI_BASE_SOLO, CLI_BASE_PROFILE };
 struct cli_speed {
     enum cli_base from;
-    double cpi_base[3], overlap[3]; /* with its low, best and high curve */
+    double cpi_base[CLI_CURVES], overlap[CLI_CURVES]; /* by curve */
     int pipelined;
     char why[128]; /* a clause for the report */
 };
@@ -123,8 +126,11 @@ int cli_programs_prepare(const struct cli_memory *memory, char **files, uint32_t
                          struct cli_programs *programs, struct statcc_machine *machine,
                          struct machine *described, struct error *err);
 void cli_programs_free(struct cli_programs *programs);
-/* Program i for the model, with one of its curves: 0 the best, -1 the low one, 1 the high one. */
-struct statcc_program cli_program(const struct cli_programs *programs, uint32_t i, int which);
+/* Program i for the model, with one of its curves. */
+struct statcc_program cli_program(const struct cli_programs *programs, uint32_t i, enum cli_curve which);
+/* The number of profiles at argv[optind], of each of which `copies` run, at most `most` in all. 0 after a
+ * message. */
+uint32_t cli_programs_count(const char *command, int argc, uint64_t copies, uint32_t most);
 /* Program i with the best curve of each of its phases; without phases, of the whole run. */
 struct statcc_phased cli_program_phases(const struct cli_programs *programs, uint32_t i);
 /* The description of its CPI model; strings belong to `programs`. */
