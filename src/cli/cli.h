@@ -94,6 +94,8 @@ int cli_seed_option(const char *command, const char *text, uint64_t *seed);
 /* Likewise a whole number from least to most. */
 int cli_whole_option(const char *command, const char *option, const char *text, uint64_t least, uint64_t most,
                      uint64_t *value);
+/* Likewise the size of a line: a power of two from 8 to 4096 bytes. */
+int cli_line_option(const char *command, const char *text, unsigned *line_bytes);
 /* Likewise a percentage above 0, at most 100; a % after it is allowed. */
 int cli_percent_option(const char *command, const char *option, const char *text, double *value);
 /* Likewise a time, at most an hour: a number of seconds, or one with the unit ms, s or m. In nanoseconds. */

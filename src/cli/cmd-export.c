@@ -4,7 +4,6 @@
 
 #include <string.h>
 
-#include "base/sizes.h"
 #include "cli/convert.h"
 #include "cli/export-profile.h"
 #include "cli/export-samples.h"
@@ -50,7 +49,7 @@ int cmd_export(int argc, char **argv)
 {
     static const struct cli_syntax syntax = {"export", usage, ":o:h", options, NULL};
     struct convert_options o = {.output = "-", .line_bytes = 64};
-    uint64_t bytes, size_bytes = DEFAULT_SIZE;
+    uint64_t size_bytes = DEFAULT_SIZE;
     const char *table = NULL;
     int opt, status;
     while ((opt = cli_next_option(&syntax, argc, argv, NULL, &status)) != 0) {
@@ -65,10 +64,8 @@ int cmd_export(int argc, char **argv)
             o.output = optarg;
             break;
         case OPT_LINE:
-            if (size_parse(optarg, &bytes, NULL) < 0 || bytes < 8 || bytes > 4096 ||
-                (bytes & (bytes - 1)) != 0)
-                return cli_misuse("export", "--line %s: must be a power of two from 8 to 4096 bytes", optarg);
-            o.line_bytes = (unsigned)bytes;
+            if (cli_line_option("export", optarg, &o.line_bytes) != 0)
+                return 2;
             break;
         case OPT_SIZE:
             if (cli_size_option("export", NULL, optarg, &size_bytes) != 0)

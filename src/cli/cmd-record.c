@@ -11,7 +11,6 @@
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <time.h>
-#include "base/sizes.h"
 #include "cli/cli.h"
 #include "cli/ladder.h"
 #include "cli/record-debug.h"
@@ -114,7 +113,7 @@ static const char *const clocks[] = {
     [COLLECT_CLOCK_COUNT] = "count",     [COLLECT_CLOCK_COUNT_ALWAYS] = "count-always",
     [COLLECT_CLOCK_CPUTIME] = "cputime", NULL};
 
-/* 1/N, N a whole number. */
+/* 1/N, N a whole number. 0, or 2 after a message, like those below. */
 static int parse_lines(const char *text, double *rate)
 {
     uint64_t n = 0;
@@ -122,38 +121,32 @@ static int parse_lines(const char *text, double *rate)
     errno = 0;
     if (strncmp(text, "1/", 2) == 0 && text[2] >= '1' && text[2] <= '9')
         n = strtoull(text + 2, &end, 10);
-    if (n == 0 || *end != '\0' || errno != 0 || n > LINES_MOST) {
-        cli_misuse("record", "--lines %s: must be 1/N, N a whole number from 1 to %u", text, LINES_MOST);
-        return -1;
-    }
+    if (n == 0 || *end != '\0' || errno != 0 || n > LINES_MOST)
+        return cli_misuse("record", "--lines %s: must be 1/N, N a whole number from 1 to %u", text,
+                          LINES_MOST);
     *rate = 1 / (double)n;
     return 0;
 }
 
-/* 0, or -1 after a message. */
 static int parse_switch(const char *option, const char *text, int *on)
 {
     static const char *const words[] = {"on", "off", NULL};
     int word = cli_word_option("record", option, text, words);
     *on = word == 0;
-    return word < 0 ? -1 : 0;
+    return word < 0 ? 2 : 0;
 }
 
 static int parse_option(int option, const char *value, struct collect_options *o)
 {
     static const char *const modes[] = {"burst", "count", "full", NULL};
-    uint64_t number;
     int word;
     switch (option) {
     case 'o':
         o->output = value;
-        if (value[0] != '\0')
-            return 0;
-        cli_misuse("record", "-o must name a file");
-        return -1;
+        return value[0] != '\0' ? 0 : cli_misuse("record", "-o must name a file");
     case OPTION_MODE:
         if ((word = cli_word_option("record", "--mode", value, modes)) < 0)
-            return -1;
+            return 2;
         o->full = word == 2;
         if (word == 1)
             o->clock = COLLECT_CLOCK_COUNT_ALWAYS;
@@ -168,13 +161,7 @@ static int parse_option(int option, const char *value, struct collect_options *o
     case OPTION_ALLOWANCE:
         return cli_time_option("record", "--allowance", value, &o->allowance_ns);
     case OPTION_LINE:
-        if (size_parse(value, &number, NULL) < 0 || number < 8 || number > 4096 ||
-            (number & (number - 1)) != 0) {
-            cli_misuse("record", "--line %s: must be a power of two from 8 to 4096 bytes", value);
-            return -1;
-        }
-        o->line_bytes = (unsigned)number;
-        return 0;
+        return cli_line_option("record", value, &o->line_bytes);
     case OPTION_LINES:
         return parse_lines(value, &o->lines_rate);
     case OPTION_SEED:
@@ -183,11 +170,10 @@ static int parse_option(int option, const char *value, struct collect_options *o
         o->trace = value;
         if (value[0] != '\0' && strcmp(value, "-") != 0)
             return 0;
-        cli_misuse("record", "--trace must name a file: standard output is the command's");
-        return -1;
+        return cli_misuse("record", "--trace must name a file: standard output is the command's");
     case OPTION_WATCH:
         if ((word = cli_word_option("record", "--watch", value, watching)) < 0)
-            return -1;
+            return 2;
         o->watch = (enum collect_watch)word;
         return 0;
     case OPTION_NO_FOLLOW:
@@ -199,17 +185,17 @@ static int parse_option(int option, const char *value, struct collect_options *o
         return parse_switch("--call-graph", value, &o->call_graph);
     case OPTION_REDUCE:
         if ((word = cli_word_option("record", "--reduce", value, reductions)) < 0)
-            return -1;
+            return 2;
         o->reduce = (enum collect_reduce)word;
         return 0;
     case OPTION_CLOCK:
         if ((word = cli_word_option("record", "--clock", value, clocks)) < 0)
-            return -1;
+            return 2;
         o->clock = (enum collect_clock)word;
         return 0;
     default:
         assert(0);
-        return -1;
+        return 2;
     }
 }
 

@@ -259,6 +259,15 @@ int cli_whole_option(const char *command, const char *option, const char *text, 
     return 0;
 }
 
+int cli_line_option(const char *command, const char *text, unsigned *line_bytes)
+{
+    uint64_t bytes;
+    if (size_parse(text, &bytes, NULL) < 0 || bytes < 8 || bytes > 4096 || (bytes & (bytes - 1)) != 0)
+        return cli_misuse(command, "--line %s: must be a power of two from 8 to 4096 bytes", text);
+    *line_bytes = (unsigned)bytes;
+    return 0;
+}
+
 int cli_percent_option(const char *command, const char *option, const char *text, double *value)
 {
     char *end;
