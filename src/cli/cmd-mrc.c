@@ -105,92 +105,114 @@ static int compute_selected(struct profile *p, const struct analysis_question *q
     return code;
 }
 
-int cmd_mrc(int argc, char **argv)
+struct arguments {
+    struct cli_output output;
+    struct analysis_question question;
+    const char *sizes; /* NULL: not given */
+    struct analysis_curve curve;
+};
+
+/* 0, or the exit status of wrong usage. */
+static int take_option(int opt, const char *value, struct arguments *a)
 {
     static const char *const models[] = {"lru", "random", "statstack", NULL};
-    static const struct cli_syntax syntax = {"mrc", usage, ":h", options, NULL};
-    struct cli_output output = {.format = REPORT_TEXT};
-    struct analysis_question question = {.model = ANALYSIS_MODEL_LRU};
-    const char *sizes = NULL;
-    struct analysis_curve curve = {0};
-    struct selection selection;
-    struct profile *p;
-    struct error err;
     uint64_t ways;
-    int opt, status, word;
-    while ((opt = cli_next_option(&syntax, argc, argv, &output, &status)) != 0) {
-        switch (opt) {
-        case OPT_MODEL:
-            if ((word = cli_word_option("mrc", "--model", optarg, models)) < 0)
-                return 2;
-            question.model = (enum analysis_model)word;
-            break;
-        case OPT_SIZES:
-            sizes = optarg;
-            break;
-        case OPT_THREAD:
-            if (cli_number_option("mrc", "--thread", "thread", optarg, &question.tid) != 0)
-                return 2;
-            break;
-        case OPT_THREADS:
-            if ((question.separate = cli_threads_option("mrc", optarg)) < 0)
-                return 2;
-            break;
-        case OPT_PHASE:
-            if (cli_number_option("mrc", "--phase", "phase", optarg, &question.phase) != 0)
-                return 2;
-            break;
-        case OPT_FUNCTION:
-            curve.function = optarg;
-            break;
-        case OPT_OBJECT:
-            curve.object = optarg;
-            break;
-        default: /* OPT_WAYS */
-            if (cli_whole_option("mrc", "--ways", optarg, 1, CURVE_SETS_WAYS, &ways) != 0)
-                return 2;
-            question.ways = (uint32_t)ways;
-        }
+    int word;
+    switch (opt) {
+    case OPT_MODEL:
+        if ((word = cli_word_option("mrc", "--model", value, models)) < 0)
+            return 2;
+        a->question.model = (enum analysis_model)word;
+        return 0;
+    case OPT_SIZES:
+        a->sizes = value;
+        return 0;
+    case OPT_THREAD:
+        return cli_number_option("mrc", "--thread", "thread", value, &a->question.tid);
+    case OPT_THREADS:
+        return (a->question.separate = cli_threads_option("mrc", value)) < 0 ? 2 : 0;
+    case OPT_PHASE:
+        return cli_number_option("mrc", "--phase", "phase", value, &a->question.phase);
+    case OPT_FUNCTION:
+        a->curve.function = value;
+        return 0;
+    case OPT_OBJECT:
+        a->curve.object = value;
+        return 0;
+    default: /* OPT_WAYS */
+        if (cli_whole_option("mrc", "--ways", value, 1, CURVE_SETS_WAYS, &ways) != 0)
+            return 2;
+        a->question.ways = (uint32_t)ways;
+        return 0;
     }
-    if (status >= 0)
-        return status;
-    if (question.phase && (question.model != ANALYSIS_MODEL_LRU || question.tid || question.ways))
+}
+
+/* Likewise. */
+static int check_options(const struct arguments *a)
+{
+    const struct analysis_question *q = &a->question;
+    int other_model = q->model != ANALYSIS_MODEL_LRU, selected = a->curve.function || a->curve.object;
+    if (q->phase && (other_model || q->tid || q->ways))
         return cli_misuse("mrc", "--phase cannot be combined with --model, --thread or --ways");
-    if (question.separate &&
-        (question.phase || question.model != ANALYSIS_MODEL_LRU || curve.function || curve.object))
+    if (q->separate && (q->phase || other_model || selected))
         return cli_misuse(
             "mrc", "--threads separate cannot be combined with --model, --phase, --function or --object");
-    if ((curve.function || curve.object) && (question.model != ANALYSIS_MODEL_LRU || question.ways))
+    if (selected && (other_model || q->ways))
         return cli_misuse("mrc", "--function and --object cannot be combined with --model or --ways");
-    const char *file = cli_one_file("mrc", argc, argv);
-    if (!file)
+    return 0;
+}
+
+static int compute(struct arguments *a, struct selection *selection, struct error *err)
+{
+    struct analysis_curve *curve = &a->curve;
+    struct profile *p;
+    int code = cli_open_profile(curve->profile, &p, err);
+    if (code != 0)
+        return code;
+    if (!curve->points && !(curve->points = points_of_ways(p, a->question.ways, &curve->n, err)))
+        code = -ENOMEM;
+    if (code == 0)
+        code = analysis_curve_compute(p, &a->question, curve, err);
+    if (code == 0 && (curve->function || curve->object))
+        code = compute_selected(p, &a->question, selection, curve, err);
+    /* Closed before printing: a pager that waits must not block a recording. */
+    profile_close(p, 0, NULL);
+    return code;
+}
+
+static void print(const struct arguments *a)
+{
+    struct report_style style = report_style_of(stdout, a->output.color);
+    if (a->output.format == REPORT_CSV)
+        report_curve_csv(stdout, &a->curve);
+    else if (a->output.format == REPORT_JSON)
+        report_curve_json(stdout, &a->curve);
+    else
+        report_curve_text(stdout, &a->curve, &style);
+}
+
+int cmd_mrc(int argc, char **argv)
+{
+    static const struct cli_syntax syntax = {"mrc", usage, ":h", options, NULL};
+    struct arguments a = {.output = {.format = REPORT_TEXT}, .question = {.model = ANALYSIS_MODEL_LRU}};
+    struct selection selection; /* the curve points to its name */
+    struct error err;
+    int opt, status;
+    while ((opt = cli_next_option(&syntax, argc, argv, &a.output, &status)) != 0)
+        if (take_option(opt, optarg, &a) != 0)
+            return 2;
+    if (status >= 0)
+        return status;
+    if (check_options(&a) != 0 || !(a.curve.profile = cli_one_file("mrc", argc, argv)))
         return 2;
-    if (sizes || !question.ways) {
-        curve.points = cli_points(sizes ? sizes : CLI_DEFAULT_SIZES, &curve.n, &err);
-        if (!curve.points)
+    if (a.sizes || !a.question.ways) {
+        a.curve.points = cli_points(a.sizes ? a.sizes : CLI_DEFAULT_SIZES, &a.curve.n, &err);
+        if (!a.curve.points)
             return cli_misuse("mrc", "%s", err.text);
     }
-    int code = cli_open_profile(file, &p, &err);
-    if (code == 0) {
-        curve.profile = file;
-        if (!curve.points && !(curve.points = points_of_ways(p, question.ways, &curve.n, &err)))
-            code = -ENOMEM;
-        if (code == 0)
-            code = analysis_curve_compute(p, &question, &curve, &err);
-        if (code == 0 && (curve.function || curve.object))
-            code = compute_selected(p, &question, &selection, &curve, &err);
-        /* Closed before printing: a pager that waits must not block a recording. */
-        profile_close(p, 0, NULL);
-    }
-    if (code == 0) {
-        struct report_style style = report_style_of(stdout, output.color);
-        if (output.format == REPORT_CSV)
-            report_curve_csv(stdout, &curve);
-        else if (output.format == REPORT_JSON)
-            report_curve_json(stdout, &curve);
-        else
-            report_curve_text(stdout, &curve, &style);
-    }
-    free(curve.points);
+    int code = compute(&a, &selection, &err);
+    if (code == 0)
+        print(&a);
+    free(a.curve.points);
     return code == 0 ? 0 : cli_fail(&err);
 }
