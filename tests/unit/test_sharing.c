@@ -30,6 +30,15 @@ static void use(struct sharing *s, uint32_t tid, uint64_t ns, uint64_t pc, uint6
     assert_int_equal(sharing_piece(s, tid, ns, &piece, NULL), 0);
 }
 
+/* Threads 1 and 2, by instructions 0x10 and 0x20, in turns: 8 bytes each. */
+static void take_turns(struct sharing *s, uint64_t ns, uint64_t address1, uint64_t address2, uint8_t rw)
+{
+    for (uint32_t i = 0; i < ROUNDS; i++) {
+        use(s, 1, ns + i, 0x10, address1, 8, rw);
+        use(s, 2, ns + i, 0x20, address2, 8, rw);
+    }
+}
+
 static struct sharing_refs refs_of(const struct sharing *s, uint64_t pc)
 {
     struct sharing_refs sum = {.pc = pc};
@@ -52,10 +61,7 @@ static void check(struct sharing *s, uint64_t pc, uint64_t apart, uint64_t same)
 static void counters_side_by_side(void **state)
 {
     struct sharing *s = make(state);
-    for (uint32_t i = 0; i < ROUNDS; i++) {
-        use(s, 1, i, 0x10, LINE, 8, TRACE_STORE);
-        use(s, 2, i, 0x20, LINE + 8, 8, TRACE_STORE);
-    }
+    take_turns(s, 0, LINE, LINE + 8, TRACE_STORE);
     /* The first turn is thread 2's; those before the COLLECT_SHARING_TURNS-th may be a coincidence. */
     check(s, 0x10, ROUNDS - COLLECT_SHARING_TURNS / 2, 0);
     check(s, 0x20, ROUNDS - COLLECT_SHARING_TURNS / 2, 0);
@@ -66,10 +72,7 @@ static void counters_side_by_side(void **state)
 static void lines_of_their_own(void **state)
 {
     struct sharing *s = make(state);
-    for (uint32_t i = 0; i < ROUNDS; i++) {
-        use(s, 1, i, 0x10, LINE + 56, 8, TRACE_STORE);
-        use(s, 2, i, 0x20, LINE + 64, 8, TRACE_STORE);
-    }
+    take_turns(s, 0, LINE + 56, LINE + 64, TRACE_STORE);
     check(s, 0x10, 0, 0);
     check(s, 0x20, 0, 0);
     sharing_free(s);
@@ -78,10 +81,7 @@ static void lines_of_their_own(void **state)
 static void the_same_counter(void **state)
 {
     struct sharing *s = make(state);
-    for (uint32_t i = 0; i < ROUNDS; i++) {
-        use(s, 1, i, 0x10, LINE + 8, 8, TRACE_STORE);
-        use(s, 2, i, 0x20, LINE + 12, 8, TRACE_STORE); /* overlaps */
-    }
+    take_turns(s, 0, LINE + 8, LINE + 12, TRACE_STORE); /* overlaps */
     check(s, 0x10, 0, ROUNDS - 1);
     check(s, 0x20, 0, ROUNDS);
     sharing_free(s);
@@ -115,10 +115,7 @@ static void who_only_reads_waits_too(void **state)
 static void all_read(void **state)
 {
     struct sharing *s = make(state);
-    for (uint32_t i = 0; i < ROUNDS; i++) {
-        use(s, 1, i, 0x10, LINE, 8, TRACE_LOAD);
-        use(s, 2, i, 0x20, LINE + 8, 8, TRACE_LOAD);
-    }
+    take_turns(s, 0, LINE, LINE + 8, TRACE_LOAD);
     check(s, 0x10, 0, 0);
     check(s, 0x20, 0, 0);
     sharing_free(s);
@@ -132,10 +129,7 @@ static void initialized_by_another(void **state)
     for (uint32_t i = 0; i < ROUNDS; i++)
         use(s, 1, i, 0x10, LINE, 8, TRACE_STORE);
     check(s, 0x10, 0, 1);
-    for (uint32_t i = 0; i < ROUNDS; i++) {
-        use(s, 1, LATER + i, 0x10, LINE, 8, TRACE_STORE);
-        use(s, 2, LATER + i, 0x20, LINE + 8, 8, TRACE_STORE);
-    }
+    take_turns(s, LATER, LINE, LINE + 8, TRACE_STORE);
     assert_true(refs_of(s, 0x10).apart > ROUNDS / 2);
     assert_int_equal(refs_of(s, 0x10).same, 1);
     sharing_free(s);
@@ -147,10 +141,7 @@ static void written_once(void **state)
     struct sharing *s = make(state);
     use(s, 1, 0, 0x30, LINE, 8, TRACE_STORE);
     use(s, 2, 0, 0x30, LINE + 8, 8, TRACE_STORE);
-    for (uint32_t i = 0; i < ROUNDS; i++) {
-        use(s, 1, i, 0x10, LINE, 8, TRACE_LOAD);
-        use(s, 2, i, 0x20, LINE + 8, 8, TRACE_LOAD);
-    }
+    take_turns(s, 0, LINE, LINE + 8, TRACE_LOAD);
     check(s, 0x10, 0, 0);
     check(s, 0x20, 0, 0);
     sharing_free(s);
