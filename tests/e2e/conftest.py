@@ -279,6 +279,15 @@ def compile_target(source, folder, *options):
     return output
 
 
+def compile_text(source, text, *options):
+    """The program of this text, beside its source; options are -O1 -g unless others are given."""
+    source.write_text(text)
+    program = source.with_suffix("")
+    compiler = "g++" if source.suffix == ".cpp" else "gcc"
+    subprocess.run([compiler, *(options or ("-O1", "-g")), "-o", program, source], check=True)
+    return program
+
+
 def open_to_others(folder):
     """Lets other users into a folder of the tests, and thus into those above that are ours."""
     for above in [folder, *folder.parents[:3]]:

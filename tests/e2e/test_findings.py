@@ -5,11 +5,10 @@ import io
 import json
 import re
 import sqlite3
-import subprocess
 
 import pytest
 
-from conftest import FULL, run
+from conftest import FULL, compile_text, run
 
 # Of the misses in 32K, 8 in 9 are on `to`, whose rows are 8000 bytes long.
 TRANSPOSE = """#include <stdlib.h>
@@ -79,8 +78,7 @@ int main(void)
 @pytest.fixture
 def report(cachegram, tmp_path):
     def go(source, *options):
-        (tmp_path / "a.c").write_text(source)
-        subprocess.run(["gcc", "-O1", "-g", "-w", "-o", tmp_path / "a", tmp_path / "a.c"], check=True)
+        compile_text(tmp_path / "a.c", source, "-O1", "-g", "-w")
         assert run([cachegram, "record", *FULL, "-o", tmp_path / "p.db", "--", tmp_path / "a"]).status == 0
         first = json.loads(run([cachegram, "report", "--format", "json", *options, tmp_path / "p.db"]).out)["findings"][0]
         return first, run([cachegram, "report", *options, tmp_path / "p.db"]).out.decode()
@@ -228,8 +226,7 @@ int main() { return grow(100000) == 1; }
 
 def test_caller_is_no_template_of_a_library(cachegram, tmp_path):
     """Of what is in installed headers, the function is named that the user has written; most lines are new, but not all."""
-    (tmp_path / "x.cpp").write_text(GROWS)
-    subprocess.run(["g++", "-O2", "-g", "-o", tmp_path / "x", tmp_path / "x.cpp"], check=True)
+    compile_text(tmp_path / "x.cpp", GROWS, "-O2", "-g")
     assert run([cachegram, "record", *FULL, "-o", tmp_path / "p.db", "--", tmp_path / "x"]).status == 0
     first = json.loads(run([cachegram, "report", "--format", "json", tmp_path / "p.db"]).out)["findings"][0]
     assert first["caller"] == "grow" or first["function"] == "grow"
@@ -260,8 +257,7 @@ int main() { app::data = (long *)calloc(70000, 64); return (app::look_up(70000) 
 
 def test_names_of_functions(cachegram, tmp_path):
     """mrc takes those that annotate takes."""
-    (tmp_path / "x.cpp").write_text(NAMES)
-    subprocess.run(["g++", "-O1", "-g", "-o", tmp_path / "x", tmp_path / "x.cpp"], check=True)
+    compile_text(tmp_path / "x.cpp", NAMES)
     db = tmp_path / "x.db"
     assert run([cachegram, "record", *FULL, "-o", db, "--", tmp_path / "x"]).status == 0
 
@@ -297,8 +293,7 @@ int main(int n, char **v) { long s = always(atol(v[1])); if (n > 2) s += once();
 
 def test_what_bursts_have_not_seen_may_be_there(cachegram, record, tmp_path):
     """A function that no burst is in has not certainly gone, if there are few."""
-    (tmp_path / "a.c").write_text(PARTS)
-    subprocess.run(["gcc", "-O1", "-g", "-w", "-o", tmp_path / "a", tmp_path / "a.c"], check=True)
+    compile_text(tmp_path / "a.c", PARTS, "-O1", "-g", "-w")
     before, after = tmp_path / "before.db", record(["--gap-us", "5000"], [tmp_path / "a", "100000000"])[1]
     assert run([cachegram, "record", *FULL, "-o", before, "--", tmp_path / "a", "5000000", "once"]).status == 0
     with sqlite3.connect(after) as connection:
@@ -334,8 +329,7 @@ int main(int n, char **v)
 
 def test_names_and_changes_of_text(cachegram, tmp_path):
     """Arguments of templates are left out where a name is long, as in hotspots; and what changed by 0.000 is not listed."""
-    (tmp_path / "x.cpp").write_text(LONG)
-    subprocess.run(["g++", "-O1", "-g", "-o", tmp_path / "x", tmp_path / "x.cpp"], check=True)
+    compile_text(tmp_path / "x.cpp", LONG)
     files = tmp_path / "before.db", tmp_path / "after.db"
     for db, more in zip(files, ([], ["more"])):
         assert run([cachegram, "record", *FULL, "-o", db, "--", tmp_path / "x", *more]).status == 0

@@ -15,7 +15,7 @@ import subprocess
 
 import pytest
 
-from conftest import BURST, FULL, ROOT, TARGETS, build_target, run, run_keys
+from conftest import BURST, FULL, ROOT, TARGETS, build_target, compile_text, run, run_keys
 
 # Program, its argument, function as compiled, function of the line (inlined or the same).
 PLANTED = {
@@ -294,8 +294,7 @@ int main()
 
 def test_long_names_in_text(cachegram, tmp_path):
     """Without arguments of templates, and what a library inlines; other formats have both."""
-    (tmp_path / "x.cpp").write_text(LONG_NAMES)
-    subprocess.run(["g++", "-O2", "-g", "-o", tmp_path / "x", tmp_path / "x.cpp"], check=True)
+    compile_text(tmp_path / "x.cpp", LONG_NAMES, "-O2", "-g")
     db = tmp_path / "p.db"
     assert run([cachegram, "record", *FULL, "-o", db, "--", tmp_path / "x"]).status == 0
     name = next(row["function"] for row in hotspots(cachegram, db) if row["function"].startswith("look_up<"))

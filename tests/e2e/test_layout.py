@@ -16,7 +16,7 @@ import termios
 
 import pytest
 
-from conftest import BURST, MODES, ROOT, TARGETS, build_target, run
+from conftest import BURST, MODES, ROOT, TARGETS, build_target, compile_text, run
 
 OPTIONS = {"full": MODES["full"], "default": ["--allowance", "30s"], "burst": MODES["burst"]}
 # An allowance that lasts for the whole run: by default, these runs are too short for findings from bursts.
@@ -110,11 +110,10 @@ def test_planted(what, mode, programs, cachegram, tmp_path):
 
 def test_large_structures_are_not_a_matrix(cachegram, tmp_path):
     """A walk over structures has a constant stride, too, but no loops to exchange."""
-    (tmp_path / "a.c").write_text(
+    compile_text(tmp_path / "a.c",
         "#include <stdlib.h>\nstruct s { double x; char rest[184]; };\nint main(void)\n{\n"
         "    struct s *all = calloc(100000, sizeof *all);\n    for (int t = 0; t < 20; t++)\n"
         "        for (int i = 0; i < 100000; i++)\n            all[i].x += 0.1;\n    return all[7].x < 1;\n}\n")
-    subprocess.run(["gcc", "-O1", "-g", "-o", tmp_path / "a", tmp_path / "a.c"], check=True)
     found = findings(cachegram, OPTIONS["full"], tmp_path / "p.db", [tmp_path / "a"])
     assert found[0]["stride_bytes"] == 192
     said = run([cachegram, "report", tmp_path / "p.db"]).out
@@ -125,12 +124,11 @@ def test_large_structures_are_not_a_matrix(cachegram, tmp_path):
 def test_columns_that_fit(level, used, cachegram, tmp_path):
     """A walk down columns is no fault while the cache holds a line until the next columns use the rest of it. How much
     they use is not known where that takes longer than the pieces of the run that are looked at."""
-    (tmp_path / "a.c").write_text(
+    compile_text(tmp_path / "a.c",
         "static double grid[480][520], scale[8], shift[8];\nstatic __attribute__((noinline)) void walk(void)\n{\n"
         "    for (int x = 0; x < 520; x++)\n        for (int y = 0; y < 480; y++)\n"
         "            grid[y][x] = grid[y][x] * scale[x & 7] + shift[y & 7] + scale[y & 7] * shift[x & 7];\n}\n"
-        "int main(void)\n{\n    for (int t = 0; t < 10; t++)\n        walk();\n    return grid[3][4] > 1;\n}\n")
-    subprocess.run(["gcc", level, "-g", "-o", tmp_path / "a", tmp_path / "a.c"], check=True)
+        "int main(void)\n{\n    for (int t = 0; t < 10; t++)\n        walk();\n    return grid[3][4] > 1;\n}\n", level, "-g")
     found = findings(cachegram, OPTIONS["full"], tmp_path / "p.db", [tmp_path / "a"])[0]
     assert (found["function"], found["line"], found["remedy"]) == ("walk", 6, "block")
     assert found["used_bytes_per_line"] == (None if used is None else pytest.approx(64 * used, abs=3))
@@ -138,34 +136,31 @@ def test_columns_that_fit(level, used, cachegram, tmp_path):
 
 def test_kernel_down_columns(cachegram, tmp_path):
     """The step from one access to the next is small, that from one line to the next is not: the loops are wrong."""
-    (tmp_path / "a.c").write_text(
+    compile_text(tmp_path / "a.c",
         "float in[1024][1024];\nstatic __attribute__((noinline)) float blur(volatile int width)\n{\n    float most = 0;\n"
         "    for (int x = 0; x < 400; x++)\n        for (int y = 0; y < 1024; y++) {\n            float sum = 0;\n"
         "            for (int k = 0; k < width; k++)\n                sum += in[y][x + k];\n            most = sum > most ? sum : most;\n"
         "        }\n    return most;\n}\nint main(void)\n{\n    return blur(5) > 1;\n}\n")
-    subprocess.run(["gcc", "-O1", "-g", "-o", tmp_path / "a", tmp_path / "a.c"], check=True)
     found = findings(cachegram, OPTIONS["full"], tmp_path / "p.db", [tmp_path / "a"])[0]
     assert (found["function"], found["line"], found["remedy"], found["stride_bytes"]) == ("blur", 9, "order", 4096)
     assert b"Each step goes 4096 bytes further" in run([cachegram, "report", tmp_path / "p.db"]).out
 
 
 def test_backwards(cachegram, tmp_path):
-    (tmp_path / "a.c").write_text(
+    compile_text(tmp_path / "a.c",
         "#include <stdlib.h>\nstruct s { double x; char rest[184]; };\nint main(void)\n{\n"
         "    struct s *all = calloc(100000, sizeof *all);\n    for (int t = 0; t < 20; t++)\n"
         "        for (int i = 99999; i >= 0; i--)\n            all[i].x += 0.1;\n    return all[7].x < 1;\n}\n")
-    subprocess.run(["gcc", "-O1", "-g", "-o", tmp_path / "a", tmp_path / "a.c"], check=True)
     assert findings(cachegram, OPTIONS["full"], tmp_path / "p.db", [tmp_path / "a"])[0]["stride_bytes"] == -192
     assert b"Each step goes 192 bytes back and uses 8 of" in run([cachegram, "report", tmp_path / "p.db"]).out
 
 
 def test_stride_of_a_copy(cachegram, tmp_path):
     """An instruction that reads here and writes there has the stride of one of them, not the distance of both."""
-    (tmp_path / "a.c").write_text(
+    compile_text(tmp_path / "a.c",
         "#include <stdlib.h>\nint main(void)\n{\n    long *a = calloc(1 << 20, 8), *b = calloc(1 << 20, 8);\n"
         "    for (int i = 0; i < 100000; i++) {\n        long *to = a + i * 8, *from = b + i * 8, n = 64;\n"
         "        __asm__ volatile(\"rep movsq\" : \"+D\"(to), \"+S\"(from), \"+c\"(n)::\"memory\");\n    }\n    return (int)a[7];\n}\n")
-    subprocess.run(["gcc", "-O1", "-g", "-o", tmp_path / "a", tmp_path / "a.c"], check=True)
     assert run([cachegram, "record", *OPTIONS["full"], "-o", tmp_path / "p.db", "--", tmp_path / "a"]).status == 0
     with sqlite3.connect(tmp_path / "p.db") as connection:
         strides = connection.execute("SELECT x.bytes FROM stride x JOIN site s ON s.id = x.site JOIN frame f ON f.id = s.frame "
@@ -175,15 +170,14 @@ def test_stride_of_a_copy(cachegram, tmp_path):
 
 def test_the_line_that_calls_a_library(cachegram, tmp_path):
     """What is inlined from an installed header is in several of its lines, none of which the user has written."""
-    (tmp_path / "orders.cpp").write_text(
+    compile_text(tmp_path / "orders.cpp",
         "#include <unordered_map>\n#include <vector>\nstruct order { long id, price; char rest[48]; };\n"
         "__attribute__((noinline)) long look_up(std::unordered_map<long, order> &orders, const std::vector<long> &keys)\n{\n"
         "    long sum = 0;\n    for (long key : keys)\n        sum += orders.find(key)->second.price;\n    return sum;\n}\n"
         "int main()\n{\n    std::unordered_map<long, order> orders;\n    std::vector<long> keys;\n    long sum = 0;\n"
         "    for (long i = 0; i < 16384; i++)\n        orders[i * 7919].price = i;\n"
         "    for (long i = 0; i < 16384; i++)\n        keys.push_back(i * (i + 1) / 2 % 16384 * 7919);\n"
-        "    for (volatile int t = 0; t < 8; t++)\n        sum += look_up(orders, keys);\n    return sum == 1;\n}\n")
-    subprocess.run(["g++", "-O2", "-g", "-o", tmp_path / "orders", tmp_path / "orders.cpp"], check=True)
+        "    for (volatile int t = 0; t < 8; t++)\n        sum += look_up(orders, keys);\n    return sum == 1;\n}\n", "-O2", "-g")
     found = findings(cachegram, OPTIONS["full"], tmp_path / "p.db", [tmp_path / "orders"])[0]
     assert (found["function"], found["file"], found["line"], found["remedy"]) == ("look_up", str(tmp_path / "orders.cpp"), 8, "pack")
     assert found["object"] == "blocks of main orders.cpp:17"
@@ -193,11 +187,10 @@ def test_the_line_that_calls_a_library(cachegram, tmp_path):
 
 def test_data_in_a_file(cachegram, tmp_path):
     """Said by its name, as other data."""
-    (tmp_path / "a.c").write_text(
+    compile_text(tmp_path / "a.c",
         "#include <fcntl.h>\n#include <sys/mman.h>\nint main(int n, char **argv)\n{\n    volatile long sum = 0;\n    (void)n;\n"
         "    volatile char *p = mmap(0, 1 << 20, PROT_READ, MAP_PRIVATE, open(argv[1], O_RDONLY), 0);\n"
         "    for (int i = 0; i < 10 << 20; i += 64)\n        sum += p[i % (1 << 20)];\n    return 0;\n}\n")
-    subprocess.run(["gcc", "-O1", "-g", "-o", tmp_path / "a", tmp_path / "a.c"], check=True)
     (tmp_path / "table.bin").write_bytes(bytes(1 << 20))
     found = findings(cachegram, OPTIONS["full"], tmp_path / "p.db", [tmp_path / "a", tmp_path / "table.bin"])[0]
     assert (found["function"], found["line"], found["object"]) == ("main", 9, "the file table.bin")
@@ -287,13 +280,12 @@ def test_the_readme(programs, cachegram, tmp_path):
 def test_more_than_any_cache_holds(cachegram, tmp_path):
     """System calls are many, so that no watched line is seen to the end: whether memory is new each time is not known, but
     caches hold none of it."""
-    (tmp_path / "leak.c").write_text(
+    compile_text(tmp_path / "leak.c",
         "#include <stdlib.h>\n#include <unistd.h>\nstatic long small[1024];\n"
         "__attribute__((noipa)) static void fill(long *p, long n) { for (long i = 0; i < n; i++) p[i] = i; }\n"
         "__attribute__((noipa)) static long other(void) { long s = 0; for (int i = 0; i < 4000; i++) s += small[i & 1023]++; return s; }\n"
         "int main(void) { long s = 0; for (int i = 0; i < 60000; i++) { fill(malloc(4000), 500); s += other();\n"
-        "for (int k = 0; k < 5; k++) s += getppid(); } return s == 1; }\n")
-    subprocess.run(["gcc", "-O2", "-g", "-o", tmp_path / "leak", tmp_path / "leak.c"], check=True)
+        "for (int k = 0; k < 5; k++) s += getppid(); } return s == 1; }\n", "-O2", "-g")
     db = tmp_path / "p.db"
     first = findings(cachegram, BURST, db, [tmp_path / "leak"])[0]
     assert (first["function"], first["line"], first["gone_at_bytes"]) == ("fill", 4, None)

@@ -11,7 +11,7 @@ import subprocess
 
 import pytest
 
-from conftest import MODES, TARGETS, build_target, run
+from conftest import MODES, TARGETS, build_target, compile_text, run
 
 # Argument, function, object, kind.
 PLANTED = {
@@ -111,7 +111,7 @@ def test_the_stack_of_a_process_that_has_ended(what, program, cachegram, tmp_pat
 
 def test_a_file_that_is_not_mapped_any_more(cachegram, tmp_path):
     """The process unmaps it, and ends, before its mappings are read."""
-    (tmp_path / "a.c").write_text("""
+    compile_text(tmp_path / "a.c", """
         #include <fcntl.h>
         #include <sys/mman.h>
         #define BYTES 400000
@@ -127,8 +127,7 @@ def test_a_file_that_is_not_mapped_any_more(cachegram, tmp_path):
             }
             return 0;
         }
-        """)
-    subprocess.run(["gcc", "-O1", "-o", tmp_path / "a", tmp_path / "a.c"], check=True)
+        """, "-O1")
     files = [tmp_path / "first.bin", tmp_path / "second.bin"]
     for file in files:
         file.write_bytes(bytes(400000))
@@ -162,8 +161,7 @@ SMALL_BLOCK = """
 
 def test_a_small_block_from_the_start(cachegram, tmp_path):
     """The first blocks of a process are reported whatever their size: what is allocated once may be used for ever."""
-    (tmp_path / "a.c").write_text(SMALL_BLOCK)
-    subprocess.run(["gcc", "-O1", "-g", "-o", tmp_path / "a", tmp_path / "a.c"], check=True)
+    compile_text(tmp_path / "a.c", SMALL_BLOCK)
     line = next(i for i, text in enumerate(SMALL_BLOCK.splitlines(), 1) if text.endswith("// counter"))
     for mode in "full", "burst":
         db = tmp_path / "p.db"
@@ -326,7 +324,7 @@ def test_wrappers(blocks, cachegram, tmp_path):
 @pytest.mark.parametrize("allocate", ["zmalloc", "__gnat_malloc", "jv_mem_alloc", "__zend_malloc"])
 def test_usual_wrappers(allocate, cachegram, tmp_path):
     """A class's own operator new, and the functions of well-known programs, need not be named."""
-    (tmp_path / "x.cpp").write_text(
+    compile_text(tmp_path / "x.cpp",
         "#include <cstdlib>\nstruct node { node *next; long value[7]; static void *operator new(std::size_t n); };\n"
         "__attribute__((noipa)) void *node::operator new(std::size_t n) { return malloc(n); }\n"
         "extern \"C\" __attribute__((noipa)) void *" + allocate + "(std::size_t n) { return malloc(n); }\n"
@@ -336,7 +334,6 @@ def test_usual_wrappers(allocate, cachegram, tmp_path):
         "int main() { make_list(); make_table(); long sum = 0; for (volatile int r = 0; r < 3; r++) {\n"
         "for (node *n = list; n; n = n->next) sum += n->value[2]++; for (long i = 0; i < 1 << 20; i += 8) sum += table[i]++; }\n"
         "return sum == 1; }\n")
-    subprocess.run(["g++", "-O1", "-g", "-o", tmp_path / "x", tmp_path / "x.cpp"], check=True)
     db = tmp_path / "p.db"
     assert run([cachegram, "record", *MODES["full"], "-o", db, "--", tmp_path / "x"]).status == 0
     assert {row["object"] for row in hotspots(cachegram, db, "--by", "object", "--limit", "2")} == {
@@ -346,13 +343,12 @@ def test_usual_wrappers(allocate, cachegram, tmp_path):
 @pytest.mark.parametrize("pool", ["ggc_internal_alloc", "g_slice_alloc"])
 def test_pools_are_no_wrappers(pool, cachegram, tmp_path):
     """What is taken for many callers does not belong to the one that needed the next piece."""
-    (tmp_path / "x.c").write_text(
+    compile_text(tmp_path / "x.c",
         "#include <stdlib.h>\nstatic char *left; static long n;\n"
         f"__attribute__((noipa)) void *{pool}(long size) {{ if (n < size) {{ left = malloc(8 << 20); n = 8 << 20; }} n -= size; return left + n; }}\n"
         f"__attribute__((noipa)) static void *start(void) {{ return {pool}(64); }}\n"
         f"int main(void) {{ long sum = start() == 0; char *p = {pool}(6 << 20); for (volatile int r = 0; r < 4; r++)\n"
         "for (int i = 0; i < 6 << 20; i += 64) sum += p[i]++; return sum == 1; }\n")
-    subprocess.run(["gcc", "-O1", "-g", "-o", tmp_path / "x", tmp_path / "x.c"], check=True)
     db = tmp_path / "p.db"
     assert run([cachegram, "record", *MODES["full"], "-o", db, "--", tmp_path / "x"]).status == 0
     assert hotspots(cachegram, db, "--by", "object")[0]["object"] == f"block of {pool} x.c:3"
@@ -461,8 +457,7 @@ int main(void)
 def test_own_allocator(cachegram, tmp_path):
     """Memory among the heap's in which no block was ever sampled is not attributed to the blocks that the same code
     touches elsewhere."""
-    (tmp_path / "own.c").write_text(OWN_ALLOCATOR)
-    subprocess.run(["gcc", "-O1", "-g", "-o", tmp_path / "own", tmp_path / "own.c"], check=True)
+    compile_text(tmp_path / "own.c", OWN_ALLOCATOR)
     assert run([cachegram, "record", "--mode", "full", "-o", tmp_path / "p.db", "--", tmp_path / "own"]).status == 0
     shares = {}
     for row in hotspots(cachegram, tmp_path / "p.db", "--by", "function,object"):
