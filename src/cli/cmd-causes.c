@@ -2,9 +2,6 @@
 /* cmd-causes.c - `cachegram causes`: why misses happen: cold misses, and which data evicted which. */
 #include "cli/cli.h"
 
-#include <math.h>
-
-#include "base/sizes.h"
 #include "report/causes.h"
 
 #define DEFAULT_SIZE (1u << 20)

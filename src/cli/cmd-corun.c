@@ -10,7 +10,7 @@
 #include "cli/programs.h"
 #include "report/corun.h"
 
-enum { OPT_COPIES = 1, OPT_PARTITION, OPT_WAYS, OPT_ERROR, OPT_NO_PHASES };
+enum { OPT_PARTITION = 1, OPT_WAYS, OPT_ERROR, OPT_NO_PHASES };
 
 static const struct option options[] = {
     {"copies", required_argument, NULL, 'n'},

@@ -8,7 +8,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/sizes.h"
 #include "cli/progress.h"
 #include "machine/machine.h"
 #include "report/machine.h"

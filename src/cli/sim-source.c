@@ -2,7 +2,6 @@
 #include "cli/sim-source.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "machine/vectors.h"
 #include <cpuid.h>
-#include <stdint.h>
 
 /* Components of the extended state (Intel's manual, XCR0). */
 #define STATE_AVX 0x06u

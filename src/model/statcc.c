@@ -33,7 +33,6 @@
  */
 #include "model/statcc.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <math.h>
 

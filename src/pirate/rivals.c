@@ -6,7 +6,6 @@
  */
 #include "pirate/rivals.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>

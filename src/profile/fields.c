@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "profile/fields.h"
 
-#include <errno.h>
-
 #include "profile/internal.h"
 
 int profile_add_field(struct profile *p, const struct profile_field *field, struct error *err)

@@ -2,7 +2,6 @@
 #include "profile/names.h"
 
 #include <assert.h>
-#include <stddef.h>
 #include <stdio.h>
 
 /* In the order of enum wire_end. The profile does not include wire.h, so the codes are repeated here; they

@@ -2,7 +2,6 @@
 #include "profile/objects.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <string.h>
 
 #include "profile/internal.h"

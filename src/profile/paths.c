@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "profile/paths.h"
-#include <errno.h>
 #include <string.h>
 #include "profile/internal.h"
 

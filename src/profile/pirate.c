@@ -2,7 +2,6 @@
 /* pirate.c - measurements with part of the cache occupied: writing and reading. */
 #include "profile/internal.h"
 
-#include <errno.h>
 #include <stdio.h>
 
 static int put_row(struct profile *p, const char *by, const struct profile_pirate *row, struct error *err)

@@ -3,7 +3,6 @@
 #include "report/calls.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

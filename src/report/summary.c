@@ -2,7 +2,6 @@
 /* summary.c - the summary of a run: what ran, what was recorded, warnings, the cost. */
 #include "report/report.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>

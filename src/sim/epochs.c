@@ -20,7 +20,6 @@
 #include "sim/epochs.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include "base/pages.h"
 

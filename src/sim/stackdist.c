@@ -42,7 +42,6 @@
  */
 #include "sim/stackdist-internal.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>

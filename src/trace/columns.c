@@ -32,7 +32,6 @@
  */
 #include "trace/columns.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

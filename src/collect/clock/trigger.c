@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <errno.h>
 #include <linux/perf_event.h>
 #include <math.h>
 #include <stdio.h>

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* decode-record.c - decodes a record reference by reference, of any kind; and the batch of lines. */
-#include <errno.h>
 #include <string.h>
 #include "collect/records/decode-internal.h"
 

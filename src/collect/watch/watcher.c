@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "collect/launch/process-time.h"
 #include "collect/watch/watcher.h"
-#include <errno.h>
 #include <limits.h>
 #include <linux/futex.h>
 #include <math.h>
