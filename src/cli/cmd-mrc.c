@@ -87,19 +87,32 @@ static int selects(void *ctx, const struct analysis_hotspots *h, const struct an
     return 1;
 }
 
+/* The lines of a function that the compiler has inlined wherever it is called. */
+static int selects_inlined(void *ctx, const struct analysis_hotspots *h, const struct analysis_hotspot *row)
+{
+    const struct selection *s = ctx;
+    return report_hotspot_is_inlined(h, row, s->function) && report_hotspot_is(h, row, NULL, s->object);
+}
+
 /* The curve of a function or an object; the rest of *curve is that of the whole program. */
 static int compute_selected(struct profile *p, const struct analysis_question *question,
                             struct selection *selection, struct analysis_curve *curve, struct error *err)
 {
-    const struct analysis_hotspots_question hotspots = {
+    struct analysis_hotspots_question hotspots = {
         .by = curve->function ? ANALYSIS_BY_FUNCTION : ANALYSIS_BY_NOTHING,
         .objects = curve->object != NULL,
+        .separate = question->separate,
         .tid = question->tid,
         .phase = question->phase,
     };
     *selection = (struct selection){.function = curve->function, .object = curve->object};
     int code = analysis_hotspots_curve(p, curve->profile, &hotspots, selects, selection, curve->points,
                                        curve->n, &curve->selected, err);
+    if (code == -ENODATA && curve->function) {
+        hotspots.by = ANALYSIS_BY_LINE;
+        code = analysis_hotspots_curve(p, curve->profile, &hotspots, selects_inlined, selection,
+                                       curve->points, curve->n, &curve->selected, err);
+    }
     if (code == 0 && !selection->several && *selection->found)
         curve->whole_name = selection->found;
     return code;
@@ -154,9 +167,8 @@ static int check_options(const struct arguments *a)
     int other_model = q->model != ANALYSIS_MODEL_LRU, selected = a->curve.function || a->curve.object;
     if (q->phase && (other_model || q->tid || q->ways))
         return cli_misuse("mrc", "--phase cannot be combined with --model, --thread or --ways");
-    if (q->separate && (q->phase || other_model || selected))
-        return cli_misuse(
-            "mrc", "--threads separate cannot be combined with --model, --phase, --function or --object");
+    if (q->separate && (q->phase || other_model))
+        return cli_misuse("mrc", "--threads separate cannot be combined with --model or --phase");
     if (selected && (other_model || q->ways))
         return cli_misuse("mrc", "--function and --object cannot be combined with --model or --ways");
     return 0;

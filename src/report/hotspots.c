@@ -84,6 +84,16 @@ int report_hotspot_is(const struct analysis_hotspots *h, const struct analysis_h
     return matches(object, text) || (row->object && matches(object, row->object->name));
 }
 
+int report_hotspot_is_inlined(const struct analysis_hotspots *h, const struct analysis_hotspot *row,
+                              const char *function)
+{
+    const struct profile_frame *frame = row->rest ? NULL : row->frame;
+    while (frame && !(*frame->function && (matches(function, frame->function) ||
+                                           analysis_function_matches(function, frame->function))))
+        frame = analysis_caller(h, frame);
+    return frame != NULL;
+}
+
 /* A field's name without what comes before it: "position.x" of "[].position.x". */
 static const char *field_name(const struct profile_field *field)
 {

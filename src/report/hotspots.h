@@ -46,6 +46,10 @@ void report_object_name(const struct profile_object *object, char *text, size_t 
  * pattern (fnmatch). NULL: any. */
 int report_hotspot_is(const struct analysis_hotspots *h, const struct analysis_hotspot *row,
                       const char *function, const char *object);
+/* Whether the row is of code that the compiler has inlined from that function, or from one inlined into it.
+ */
+int report_hotspot_is_inlined(const struct analysis_hotspots *h, const struct analysis_hotspot *row,
+                              const char *function);
 /* A row's name in one piece: "function", "function file:line", "object", or "function, object". */
 void report_hotspot_name(const struct analysis_hotspots *h, const struct analysis_hotspot *row, char *text,
                          size_t size);

@@ -62,6 +62,50 @@ def profiles(built, cachegram, tmp_path_factory):
     return made
 
 
+INLINED = """
+#include <stdlib.h>
+static __attribute__((always_inline)) inline long walk(const long *at, long n)
+{
+    long sum = 0;
+    for (long i = 0; i < n; i += 8) sum += *(const volatile long *)(at + i);
+    return sum;
+}
+static __attribute__((always_inline)) inline long twice(const long *at, long n) { return walk(at, n) + walk(at, n); }
+__attribute__((noinline)) long small(const long *at) { return twice(at, 2048); } /* 16 KB */
+__attribute__((noinline)) long large(const long *at) { return walk(at, 65536); } /* 512 KB */
+int main(void)
+{
+    long *memory = calloc(65536, sizeof *memory), sum = 0;
+    for (int i = 0; i < 100; i++) {
+        for (int k = 0; k < 16; k++) sum += small(memory);
+        sum += large(memory);
+    }
+    return sum != 0;
+}
+"""
+
+
+def test_curve_of_an_inlined_function(cachegram, tmp_path):
+    """Of a function that is nowhere compiled by itself: of its lines, in all functions that have them."""
+    (tmp_path / "inlined.c").write_text(INLINED)
+    subprocess.run(["gcc", "-O2", "-g", "-o", tmp_path / "inlined", tmp_path / "inlined.c"], check=True)
+    db = tmp_path / "p.db"
+    assert run([cachegram, "record", "--mode", "full", "-o", db, "--", tmp_path / "inlined"]).status == 0
+
+    def ratio(function, size="128K"):
+        got = run([cachegram, "mrc", "--function", function, "--sizes", size, "--format", "csv", db])
+        assert got.status == 0, got.err
+        return float(got.out.decode().splitlines()[1].split(",")[1])
+    assert ratio("large") == pytest.approx(1 - 16 / 512, abs=0.005)  # small has touched the first 16 KB
+    assert ratio("small") < 0.1  # the first of 32 walks after each large one
+    # Half of walk's references are the large ones.
+    assert ratio("walk") == pytest.approx((ratio("small") * 16 * 2 * 256 + ratio("large") * 8192) / (16 * 2 * 256 + 8192), rel=0.02)
+    assert ratio("twice") == pytest.approx(ratio("small"), rel=0.05)
+    assert ratio("walk", "1M") < 0.02
+    missing = run([cachegram, "mrc", "--function", "walks", db])
+    assert missing.status == 1 and b"holds no references of that function" in missing.err
+
+
 @pytest.mark.parametrize("name", PLANTED)
 def test_planted(name, profiles, cachegram):
     _, function, inner = PLANTED[name]

@@ -144,6 +144,9 @@ def test_hotspots(cachegram, two_loops, tmp_path, options):
     assert of["in_small"] > 0.98 and of["in_large"] > 0.98
     of = ratios("1M")
     assert of["in_small"] < 0.01 and of["in_large"] < 0.01
+    for function, ratio in (("in_small", 0), ("in_large", 1)):
+        assert curve(cachegram, db, "--threads", "separate", "--function", function, sizes="128K")[128] == \
+            pytest.approx(ratio, abs=0.02)
     data = {row["object"]: row["miss_ratio"] for row in
             hotspots(cachegram, db, "128K", "--threads", "separate", "--by", "object")["rows"]}
     assert data["small"] < 0.02 and data["large"] > 0.9  # references by object are estimates
@@ -168,7 +171,7 @@ def test_hotspots_estimated(cachegram, sweeps, tmp_path):
             low, high = bounds(cachegram, db, size, "--threads", threads)
             assert low - 0.03 <= table["rows"][0]["miss_ratio"] <= high + 0.03
     # As in test_estimated: each hits in 32 MB of its own.
-    assert table["rows"][0]["miss_ratio"] < 0.2
+    assert table["rows"][0]["miss_ratio"] < 0.4
 
 
 def bounds(cachegram, db, size, *options):
@@ -185,7 +188,7 @@ def test_estimated(cachegram, sweeps, tmp_path):
     assert low > 0.7 and high > 0.9
     low, high = bounds(cachegram, db, "32M", "--threads", "separate")
     # A tenth and more is touched unnoticed, while a page is not protected: those lines seem to be at twice the distance.
-    assert low < 0.15 and high < 0.3
+    assert low < 0.25 and high < 0.45
     # While the thread that touches its line again waits for the other at the barrier, only its own time counts.
     with sqlite3.connect(db) as profile:
         times = profile.execute("SELECT w.own_cpu_ns, w.cpu_ns FROM watch w JOIN burst b ON b.id = w.burst "
@@ -244,8 +247,7 @@ def test_verify(cachegram, sweeps):
 
 @pytest.mark.parametrize("options, why", [
     (["--model", "random"], "cannot be combined with --model"),
-    (["--phase", "1"], "cannot be combined with --model, --phase"),
-    (["--function", "main"], "--function or --object"),
+    (["--phase", "1"], "cannot be combined with --model or --phase"),
     (["--thread", "1"], "has no references by thread 1"),
 ])
 def test_refused(options, why, cachegram, sweeps, tmp_path):
