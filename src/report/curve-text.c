@@ -31,21 +31,9 @@ static int some_without_interval(const struct analysis_curve *curve)
     return 0;
 }
 
-void report_curve_text(FILE *out, const struct analysis_curve *curve, const struct report_style *style)
+/* What the curve is made from. */
+static void put_source(FILE *out, const struct analysis_curve *curve)
 {
-    int banded = 0, unknown = 0;
-    for (size_t i = 0; i < curve->n; i++) {
-        banded |= curve->points[i].high > curve->points[i].low;
-        unknown |= isnan(curve->points[i].miss_ratio);
-    }
-    fprintf(out, "Miss ratio by cache size: %s, ", curve->model);
-    if (curve->phase)
-        fprintf(out, "phase %" PRIu32 ", ", curve->phase);
-    if (curve->separate)
-        fputs("one for each thread, ", out);
-    if (curve->ways)
-        fprintf(out, "%u way%s, ", curve->ways, curve->ways == 1 ? "" : "s");
-    fprintf(out, "%u-byte lines\n", curve->line_bytes);
     if (curve->function || curve->object)
         put_selection(out, curve);
     else if (curve->lines_rate < 1)
@@ -71,10 +59,11 @@ void report_curve_text(FILE *out, const struct analysis_curve *curve, const stru
     else
         fprintf(out, "from %zu burst%s, %" PRIu64 " references, %zu watched lines\n\n", curve->bursts,
                 curve->bursts == 1 ? "" : "s", curve->references, curve->watches);
-    report_plot(out, curve->points, curve->n, 13, style);
-    if (banded && curve->n > 1)
-        fprintf(out, "\n  %s estimate%s%s confidence interval or bounds\n", report_is_utf8() ? "⠒" : "-",
-                style->width < LEGEND_COLUMNS ? "\n  " : "   ", report_is_utf8() ? "░" : ":");
+}
+
+/* banded: some points have an interval. */
+static void put_points(FILE *out, const struct analysis_curve *curve, int banded)
+{
     fprintf(out, "\n%8s  %10s", "size", "miss ratio");
     if (banded)
         fprintf(out, "  %19s", "low to high");
@@ -90,6 +79,29 @@ void report_curve_text(FILE *out, const struct analysis_curve *curve, const stru
             fputs("  not enough samples", out);
         putc('\n', out);
     }
+}
+
+void report_curve_text(FILE *out, const struct analysis_curve *curve, const struct report_style *style)
+{
+    int banded = 0, unknown = 0;
+    for (size_t i = 0; i < curve->n; i++) {
+        banded |= curve->points[i].high > curve->points[i].low;
+        unknown |= isnan(curve->points[i].miss_ratio);
+    }
+    fprintf(out, "Miss ratio by cache size: %s, ", curve->model);
+    if (curve->phase)
+        fprintf(out, "phase %" PRIu32 ", ", curve->phase);
+    if (curve->separate)
+        fputs("one for each thread, ", out);
+    if (curve->ways)
+        fprintf(out, "%u way%s, ", curve->ways, curve->ways == 1 ? "" : "s");
+    fprintf(out, "%u-byte lines\n", curve->line_bytes);
+    put_source(out, curve);
+    report_plot(out, curve->points, curve->n, 13, style);
+    if (banded && curve->n > 1)
+        fprintf(out, "\n  %s estimate%s%s confidence interval or bounds\n", report_is_utf8() ? "⠒" : "-",
+                style->width < LEGEND_COLUMNS ? "\n  " : "   ", report_is_utf8() ? "░" : ":");
+    put_points(out, curve, banded);
     if (curve->function || curve->object) {
         if (some_without_interval(curve))
             fputs("\nWithout an interval: too few misses were seen for one.\n", out);
