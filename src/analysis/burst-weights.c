@@ -125,7 +125,7 @@ int analysis_burst_weights(struct profile *p, struct analysis_sample *s,
     weights->exact_left = l->left_share;
     weights->far = (struct curve_far){NAN, 0, 1};
     weigh_all(s);
-    weights->strings = (struct unseen_strings){0, 0};
+    weights->strings = (struct unseen_strings){0, 0, 0, 0};
     if (!weights->phase && analysis_selection_is_all(selection))
         weights->strings = loaded_unseen_strings(l, 0, &s->curve);
     if (weights->phase && s->curve.bursts > 0)

@@ -27,14 +27,15 @@ struct analysis_missed {
     double weight;
 };
 
-/* Touches by long string instructions, which were counted, but which bursts do not have: methods.md,
- * section 7.
- */
+/* What long string instructions do that was counted, but that bursts do not have: methods.md, section 7. */
 struct unseen_strings {
-    double share; /* of all touches */
+    double hits;  /* in the line of the element before, as a share of all touches of the run */
+    double share; /* their other touches, likewise */
+    double
+        unlisted; /* likewise: those hits, and those counted for bursts in place of their own; may be < 0 */
     double lines; /* that each of these instructions touches, at least */
 };
-/* How many of them miss in a cache of so many lines, as a share: 1 or an assumption. */
+/* How many of the others miss in a cache of so many lines, as a share: 1 or an assumption. */
 double unseen_strings_miss(const struct unseen_strings *strings, double lines);
 
 struct analysis_weights {

@@ -48,6 +48,7 @@ struct loaded {
     /* Of the part of the run in which every reference was counted: their number, 0 if there is no such part,
      * and how many a nanosecond has in native execution. */
     double counted_references, counted_per_ns;
+    double counted_strings; /* of these, elements of string instructions without the first ones */
 };
 
 /* First the profile's bursts, with rates that are bounded; sets: also distances within cache

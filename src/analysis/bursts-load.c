@@ -216,6 +216,7 @@ int loaded_make(struct loaded *l, struct profile *p, int sets, struct error *err
         return error_set(err, -ENOMEM, "out of memory computing the curve");
     l->counted_references = positive_number(p, "counted_references");
     l->counted_per_ns = positive_number(p, "counted_refs_per_ns");
+    l->counted_strings = positive_number(p, "counted_string_references");
     replace_cold_rates(l);
     code = bound_weights(l, err);
     for (size_t i = 0; code == 0 && i < l->nlist; i++)

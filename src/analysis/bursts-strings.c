@@ -7,6 +7,37 @@
 /* Taken for the share of misses in touches of which nothing is known. */
 #define UNKNOWN_MISSES 0.5
 
+/* Sums over bursts, weighted but for the last. */
+struct sums {
+    double weight, hits, own, lines, steps, recorded; /* own: hits in the burst itself */
+};
+
+static void add_burst(struct sums *s, const struct profile_burst *from, const struct curve_burst *b,
+                      uint64_t hits)
+{
+    uint64_t touches = b->references - hits;
+    double each = b->weight / (double)b->references;
+    s->weight += b->weight;
+    s->hits += each * (double)hits;
+    s->steps += each * (double)from->steps;
+    s->recorded += (double)from->steps;
+    if (from->references > touches)
+        s->own += each * (double)(from->references - touches);
+    if (from->references > touches && touches > from->steps)
+        s->lines += each * (double)(touches - from->steps);
+}
+
+/*
+ * Hits in the counted part that were not counted before any of its bursts, but after the last one of their
+ * thread. Bursts were given the weight of all that was counted, so their own hits weigh too much.
+ */
+static double find_late_hits(const struct loaded *l, const struct sums *counted, double least)
+{
+    double known = fmin(l->counted_strings, l->counted_references), all = known * least / (least + 1),
+           share = counted->weight > 0 ? counted->hits / counted->weight * (least + 1) / least : 1;
+    return share < 1 ? fmax(0, (all - counted->hits) / (1 - share)) : 0;
+}
+
 /*
  * A burst is placed by steps, of which an instruction that sets a megabyte is one or two: where it takes a
  * tenth of the time, one in a hundred bursts has it, and 16384 first touches of lines then. Its hits are
@@ -18,28 +49,31 @@
 struct unseen_strings loaded_unseen_strings(const struct loaded *l, uint32_t tid,
                                             const struct analysis_curve *curve)
 {
-    double hits = 0, seen = 0, steps = 0, recorded = 0, least = curve->line_bytes - 1.0;
+    struct sums all = {0}, counted = {0};
+    double least = curve->line_bytes - 1.0;
     size_t next = 0;
     for (size_t i = 0; i < l->nlist; i++) {
         const struct profile_burst *from = &l->list[i];
         if ((tid && from->tid != tid) || from->references == 0)
             continue;
         size_t at = next++;
-        const struct curve_burst *b = &l->bursts[at];
-        if (isnan(from->string_hits) || from->steps == 0 || b->references == 0)
+        if (isnan(from->string_hits) || from->steps == 0 || l->bursts[at].references == 0)
             continue;
-        uint64_t touches = b->references - l->hits[at];
-        double each = b->weight / (double)b->references;
-        hits += each * (double)l->hits[at];
-        steps += each * (double)from->steps;
-        recorded += (double)from->steps;
-        if (from->references > touches && touches > from->steps)
-            seen += each * (double)(touches - from->steps);
+        add_burst(&all, from, &l->bursts[at], l->hits[at]);
+        if (l->times[at].counted)
+            add_burst(&counted, from, &l->bursts[at], l->hits[at]);
     }
-    double unseen = fmax(0, hits / least - seen), all = loaded_weight(l, curve->bursts + l->parts) + unseen;
-    if (!(steps > 0) || !(all > 0))
-        return (struct unseen_strings){0, 0};
-    return (struct unseen_strings){unseen / all, hits / steps * recorded / 3 / least};
+    double sum = loaded_weight(l, curve->bursts + l->parts);
+    if (!(all.steps > 0) || !(least > 0) || !(sum > 0))
+        return (struct unseen_strings){0, 0, 0, 0};
+    double late = tid || l->parts == 0 ? 0 : fmin(find_late_hits(l, &counted, least), sum),
+           others = 1 - late / sum, hits = late + others * all.hits,
+           unseen = fmax(0, hits / least - others * all.lines),
+           touches = sum + fmax(0, unseen - late / least); /* what is late is in the sum, lines included */
+    return (struct unseen_strings){.hits = late / touches,
+                                   .share = unseen / touches,
+                                   .unlisted = (late + others * (all.hits - all.own)) / touches,
+                                   .lines = hits / all.steps * all.recorded / 3 / least};
 }
 
 /*

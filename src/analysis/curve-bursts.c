@@ -108,15 +108,15 @@ static void add_string_hits_to_random(const struct loaded *l, struct analysis_cu
 static void add_unseen_strings(const struct loaded *l, uint32_t tid, struct analysis_curve *curve)
 {
     struct unseen_strings strings = loaded_unseen_strings(l, tid, curve);
-    double seen = 1 - strings.share;
+    double seen = 1 - strings.share - strings.hits;
     curve->unseen_strings = strings.share;
     curve->unseen_string_bytes = strings.lines * curve->line_bytes;
     for (size_t i = 0; i < curve->n && seen < 1; i++) {
         struct curve_point *point = &curve->points[i];
         double missed = unseen_strings_miss(&strings, point->size_bytes / curve->line_bytes);
-        point->miss_ratio = seen * point->miss_ratio + (1 - seen) * missed;
+        point->miss_ratio = seen * point->miss_ratio + strings.share * missed;
         point->low *= seen;
-        point->high = seen * point->high + 1 - seen;
+        point->high = seen * point->high + strings.share;
     }
 }
 

@@ -60,22 +60,29 @@ static int compare_rows(const void *a, const void *b)
 /* Share of the misses below which they are not worth a note. */
 #define FEW_STRINGS 0.05
 
+/* Or share of the touches in their hits. */
+#define FEW_HITS 0.01
+
 /* The rows have all misses but those of string instructions that no burst has: their shares are of all. */
 static void leave_strings_out(struct reading *r, size_t nrows)
 {
     const struct unseen_strings *strings = &r->weights->strings;
-    double others = (1 - strings->share) * r->h->total.miss_ratio,
-           theirs = strings->share * unseen_strings_miss(strings, r->lines);
-    if (!(theirs >= FEW_STRINGS * (theirs + others)) || !(others > 0))
+    struct shares_result *total = &r->h->total;
+    double seen = 1 - strings->share - strings->unlisted, others = seen * total->miss_ratio,
+           theirs = strings->share * unseen_strings_miss(strings, r->lines), all = theirs + others;
+    if (!(others > 0) || !(seen > 0) ||
+        (!(theirs >= FEW_STRINGS * all) && !(fabs(strings->unlisted) >= FEW_HITS)))
         return;
-    r->h->unseen_strings = theirs / (theirs + others);
-    r->h->total.misses *= (theirs + others) / others;
-    r->h->total.miss_ratio = theirs + others;
-    r->h->total.ratio_low *= 1 - strings->share;
-    r->h->total.ratio_high = (1 - strings->share) * r->h->total.ratio_high + strings->share;
+    r->h->unseen_strings = theirs / all;
+    total->misses *= all / others;
+    total->references /= seen;
+    total->miss_ratio = all;
+    total->ratio_low *= seen;
+    total->ratio_high = seen * total->ratio_high + strings->share;
     for (size_t i = 0; i < nrows; i++) {
         struct shares_result *s = &r->h->rows[i].shares;
-        s->misses_share *= 1 - r->h->unseen_strings;
+        s->references_share *= seen;
+        s->misses_share *= others / all;
         s->share_low *= others / (others + strings->share);
     }
 }

@@ -66,6 +66,7 @@ static int store_results(struct run *r, int exit_status, struct error *err)
     struct drain_counting counted =
         r->pace.counts || r->clock == COLLECT_CLOCK_COUNT_ALWAYS ? drain_counting(r->drain) : r->counted;
     uint64_t counted_references = drain_all_counted(r->drain) + t->counted_references;
+    uint64_t strings = drain_all_counted_strings(r->drain);
     struct budget_use use = drain_use(r->drain);
     double watching = (double)use.watch_ns * 1e-9, starts = (double)use.start_ns * 1e-9;
     double budgeted = bursts + watching + starts, added = budgeted + counted.added_ns * 1e-9;
@@ -102,6 +103,8 @@ static int store_results(struct run *r, int exit_status, struct error *err)
         {"rest_cpu_seconds", t->full_references > 0 && !r->full ? rest_seconds(r, budgeted) : NAN},
         {"full_cpu_seconds", r->full ? NAN : (double)r->full_ns * 1e-9},
         {"counted_references", all_counted ? (double)counted_references : NAN},
+        {"counted_string_references",
+         all_counted ? (double)(strings > r->counted_strings ? strings : r->counted_strings) : NAN},
         {"counted_cpu_seconds", all_counted ? (counted.native_ns + counted.added_ns) * 1e-9 : NAN},
         {"counted_refs_per_ns", all_counted && counted.native_ns > 0 ? (double)drain_all_counted(r->drain) /
                                                                            (counted.native_ns * user_share(r))

@@ -60,6 +60,7 @@ static void spend_on_counting(struct run *r, uint64_t now_ns)
         return;
     r->pace.counts = 0;
     r->counted = counted;
+    r->counted_strings = drain_all_counted_strings(r->drain);
     r->recorded_ns += use.burst_ns;
     drain_set_mode(r->drain, WIRE_MODE_BURST);
     r->before = used_in_all(r);

@@ -56,6 +56,7 @@ struct run {
     struct budget_use before;
     uint64_t full_ns, recorded_ns;
     struct drain_counting counted;
+    uint64_t counted_strings; /* drain_all_counted_strings, likewise */
     char agent[PATH_MAX];
 };
 

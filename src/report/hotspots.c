@@ -459,6 +459,8 @@ static void put_row(FILE *out, const struct analysis_hotspots *h, const struct a
 
 /* Least share of the misses in code of JIT compilers that is worth a hint at how it gets names. */
 #define UNNAMED_SHARE 0.05
+/* Likewise of string instructions that bursts lack. */
+#define UNSEEN_STRINGS 0.05
 
 static double unnamed_share(const struct analysis_hotspots *h)
 {
@@ -495,7 +497,7 @@ static void put_notes(FILE *out, const struct analysis_hotspots *h)
               "assumed to "
               "miss.\n",
               out);
-    if (h->unseen_strings > 0)
+    if (h->unseen_strings >= UNSEEN_STRINGS)
         fprintf(out,
                 "\nNote: bursts have too few of the long string instructions of memset and memcpy. About "
                 "%.0f%% of the misses\n"

@@ -261,6 +261,7 @@ void drain_drop(struct drain *d, struct slot *slot, int gone)
     d->burst_cpu_ns += drain_profiling_ns(d, &slot->proc->count);
     drain_add_counting(d, &slot->proc->count, &d->ended_counting);
     d->counted += slot->proc->count.count_refs + slot->proc->count.count_string_refs;
+    d->counted_strings += slot->proc->count.count_string_refs;
     d->all_counted += slot->proc->count.all_refs;
     d->ended_cpu_ns += slot_cpu_ns(slot);
     d->agent_ns += gone ? slot->agent.ns : 0;

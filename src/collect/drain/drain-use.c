@@ -92,6 +92,17 @@ uint64_t drain_all_counted(const struct drain *d)
     return sum;
 }
 
+/* How many were counted in other stretches is known of both kinds of references together. */
+uint64_t drain_all_counted_strings(const struct drain *d)
+{
+    uint64_t strings = d->counted_strings, counted = drain_counted(d), all = drain_all_counted(d),
+             others = counted > all ? counted - all : 0;
+    for (uint32_t i = 0; i < d->session->layout.nslots; i++)
+        if (d->slots[i].proc != NULL)
+            strings += d->slots[i].proc->count.count_string_refs;
+    return strings > others && strings - others <= all ? strings - others : 0;
+}
+
 uint64_t drain_agent_ns(const struct drain *d)
 {
     return d->agent_ns;

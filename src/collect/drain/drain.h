@@ -104,6 +104,8 @@ uint64_t drain_memory_bytes(const struct drain *d);
 uint64_t drain_counted(const struct drain *d);
 /* Of these, those while every reference was counted. */
 uint64_t drain_all_counted(const struct drain *d);
+/* Of these, elements of repeated string instructions without the first ones; at least so many. */
+uint64_t drain_all_counted_strings(const struct drain *d);
 /* NULL, or why collecting ended early. */
 const struct error *drain_trouble(const struct drain *d);
 
