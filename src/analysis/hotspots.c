@@ -82,6 +82,7 @@ static void leave_strings_out(struct reading *r, size_t nrows)
     for (size_t i = 0; i < nrows; i++) {
         struct shares_result *s = &r->h->rows[i].shares;
         s->references_share *= seen;
+        r->h->rows[i].conflicts *= seen; /* a share of all references, too */
         s->misses_share *= others / all;
         s->share_low *= others / (others + strings->share);
     }
