@@ -79,13 +79,11 @@ static void settle_estimates(struct reading *r)
  */
 static uint32_t code_of(const struct reading *r, uint32_t what)
 {
-    if (what < SITE_COUNT_SHARED)
-        return what;
-    if (r->h->separate == (what < SITE_COUNT_OWN))
+    if (what < SITE_COUNT_OWN)
+        return what < SITE_COUNT_SHARED || !r->h->separate ? site_count_together(what) : 0;
+    if (!r->h->separate)
         return 0;
-    return what < SITE_COUNT_OWN         ? what - SITE_COUNT_SHARED + SITE_COUNT_STACK
-           : what < SITE_COUNT_OWN_FIRST ? what - SITE_COUNT_OWN + SITE_COUNT_STACK
-                                         : SITE_COUNT_FIRST;
+    return what < SITE_COUNT_OWN_FIRST ? what - SITE_COUNT_OWN + SITE_COUNT_STACK : SITE_COUNT_FIRST;
 }
 
 static enum far_touch touch_of(uint32_t what, uint32_t *bin)
