@@ -20,7 +20,7 @@
 /* A last member that is an array of so many elements is a placeholder for more. */
 #define PLACEHOLDER 1u
 
-static int has_open_end(Dwarf_Die *type)
+static int has_open_end(struct definitions *d, Dwarf_Die *type)
 {
     Dwarf_Die member, last, array, element;
     Dwarf_Word bytes, size;
@@ -33,10 +33,10 @@ static int has_open_end(Dwarf_Die *type)
             found = 1;
         }
     } while (dwarf_siblingof(&member, &member) == 0);
-    if (!found || symbols_members_type(&last, &array) != 0 || dwarf_tag(&array) != DW_TAG_array_type)
+    if (!found || symbols_members_type(d, &last, &array) != 0 || dwarf_tag(&array) != DW_TAG_array_type)
         return 0;
-    return symbols_members_size(&array, &bytes) != 0 || symbols_members_type(&array, &element) != 0 ||
-           symbols_members_size(&element, &size) != 0 || bytes <= PLACEHOLDER * size;
+    return symbols_members_size(d, &array, &bytes) != 0 || symbols_members_type(d, &array, &element) != 0 ||
+           symbols_members_size(d, &element, &size) != 0 || bytes <= PLACEHOLDER * size;
 }
 
 static int find(struct symbols_files *files, const char *path, uint64_t offset, Dwarf_Die *type)
@@ -76,5 +76,8 @@ static int find(struct symbols_files *files, const char *path, uint64_t offset, 
 
 int symbols_assigned(struct symbols_files *files, const char *path, uint64_t end_of_call, Dwarf_Die *type)
 {
-    return find(files, path, end_of_call, type) == 0 && !has_open_end(type) ? 0 : -1;
+    struct symbols_image *image = symbols_files_image(files, path);
+    return find(files, path, end_of_call, type) == 0 && !has_open_end(symbols_image_definitions(image), type)
+               ? 0
+               : -1;
 }

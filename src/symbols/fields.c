@@ -36,7 +36,8 @@
 struct pointee {
     int tried, known;
     Dwarf_Die type;
-    uint64_t bytes, displacement; /* its size; less than it */
+    struct definitions *definitions; /* of its file */
+    uint64_t bytes, displacement;    /* its size; less than it */
 };
 
 /* Lines that an instruction fetched of an object; or references with false sharing. */
@@ -60,6 +61,7 @@ struct storing {
     int table; /* they are tables of Rust's hash maps, whose entries are: */
     int typed; /* its blocks are arrays of: */
     Dwarf_Die type;
+    struct definitions *definitions; /* of its file */
     uint64_t type_bytes;
     /* of the current row and object */
     uint64_t lines[MOST_FIELDS], shared[MOST_FIELDS];
@@ -82,9 +84,11 @@ static void find_pointee(struct storing *s, uint32_t site, struct pointee *p)
         (scopes = symbols_image_scopes(symbols_files_image(s->files, path), place->offset, &address)) ==
             NULL ||
         symbols_pointees_register(scopes, address, number, &p->type) != 0 ||
-        symbols_members_size(&p->type, &bytes) != 0 || displacement < 0 || (uint64_t)displacement >= bytes)
+        symbols_members_size(scopes_definitions(scopes), &p->type, &bytes) != 0 || displacement < 0 ||
+        (uint64_t)displacement >= bytes)
         return;
     p->known = 1;
+    p->definitions = scopes_definitions(scopes);
     p->bytes = bytes;
     p->displacement = (uint64_t)displacement;
 }
@@ -102,7 +106,7 @@ static const struct pointee *pointee_of(struct storing *s, uint32_t site)
 
 /* The structure for which a library of C++ or Rust allocated the object's blocks. code.h describes the form
  * of `path`. 0, or -1. */
-static int find_allocated(struct storing *s, const char *path, Dwarf_Die *type, uint64_t *bytes)
+static int find_allocated(struct storing *s, const char *path)
 {
     for (const char *at = path; *at != '\0';) {
         char *end;
@@ -114,9 +118,11 @@ static int find_allocated(struct storing *s, const char *path, Dwarf_Die *type, 
             number < s->code->nfiles ? symbols_files_image(s->files, s->code->files[number]) : NULL;
         const struct scopes *scopes = image != NULL ? symbols_image_scopes(image, offset, &address) : NULL;
         Dwarf_Word size;
-        int found = scopes != NULL ? symbols_pointees_allocated(scopes, address, type, &s->table) : -1;
-        if (found == 0 && symbols_members_size(type, &size) == 0 && size > 0) {
-            *bytes = size;
+        int found = scopes != NULL ? symbols_pointees_allocated(scopes, address, &s->type, &s->table) : -1;
+        if (found == 0 && symbols_members_size(scopes_definitions(scopes), &s->type, &size) == 0 &&
+            size > 0) {
+            s->definitions = scopes_definitions(scopes);
+            s->type_bytes = size;
             return 0;
         }
         if (found >= 0)
@@ -135,16 +141,19 @@ static int is_same(const struct pointee *a, const struct pointee *b)
 }
 
 /* The structure of the variable to which the object's blocks are assigned. Likewise. */
-static int find_assigned(struct storing *s, const char *path, Dwarf_Die *type, uint64_t *bytes)
+static int find_assigned(struct storing *s, const char *path, struct pointee *assigned)
 {
     char *end;
     size_t number = strtoull(path, &end, 16);
     Dwarf_Word size;
     if (*path == '\0' || *end != '+' || number >= s->code->nfiles ||
-        symbols_assigned(s->files, s->code->files[number], strtoull(end + 1, NULL, 16) + 1, type) != 0 ||
-        symbols_members_size(type, &size) != 0 || size == 0)
+        symbols_assigned(s->files, s->code->files[number], strtoull(end + 1, NULL, 16) + 1,
+                         &assigned->type) != 0)
         return -1;
-    *bytes = size;
+    assigned->definitions = symbols_image_definitions(symbols_files_image(s->files, s->code->files[number]));
+    if (symbols_members_size(assigned->definitions, &assigned->type, &size) != 0 || size == 0)
+        return -1;
+    assigned->bytes = size;
     return 0;
 }
 
@@ -177,7 +186,7 @@ static void find_type(struct storing *s, const struct profile_object *object, co
     s->typed = s->table = 0;
     if (object->kind != PROFILE_OBJECT_BLOCK)
         return;
-    if (find_allocated(s, object->name, &s->type, &s->type_bytes) == 0) {
+    if (find_allocated(s, object->name) == 0) {
         s->typed = 1;
         return;
     }
@@ -189,13 +198,13 @@ static void find_type(struct storing *s, const struct profile_object *object, co
         }
     }
     if (best == NULL || !agree(s, best, list, n, 1, &all) || all < LEAST_OFFSETS) {
-        if (find_assigned(s, object->name, &assigned.type, &assigned.bytes) != 0 ||
-            !agree(s, &assigned, list, n, 0, &all))
+        if (find_assigned(s, object->name, &assigned) != 0 || !agree(s, &assigned, list, n, 0, &all))
             return;
         best = &assigned;
     }
     s->typed = 1;
     s->type = best->type;
+    s->definitions = best->definitions;
     s->type_bytes = best->bytes;
 }
 
@@ -265,13 +274,13 @@ static int find_field(struct storing *s, const struct profile_object *object, co
             return part == SYMBOLS_TABLE_CONTROL ? 0 : -1;
     }
     if (s->typed && piece->has_offset)
-        return symbols_members_find(&s->type, piece->offset % s->type_bytes, field);
+        return symbols_members_find(s->definitions, &s->type, piece->offset % s->type_bytes, field);
     const struct pointee *p = pointee_of(s, piece->site);
     Dwarf_Die type;
     if (p == NULL)
         return -1;
     type = p->type;
-    return symbols_members_find(&type, p->displacement, field);
+    return symbols_members_find(p->definitions, &type, p->displacement, field);
 }
 
 /* Pieces of one object. */

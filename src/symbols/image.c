@@ -19,6 +19,7 @@
 
 #include "base/array.h"
 #include "base/base-name.h"
+#include "symbols/definitions.h"
 #include "symbols/demangle.h"
 #include "symbols/jit-map.h"
 #include "symbols/mangled.h"
@@ -60,6 +61,7 @@ struct symbols_image {
     Dwarf_Addr debug_bias;   /* of debug information */
     char build_id[2 * 64 + 1];
     char base[256]; /* file name without folders */
+    struct definitions *definitions;
     struct unit *units;
     size_t nunits, units_capacity;
     struct unit_range *ranges;
@@ -122,6 +124,7 @@ static void find_units(struct symbols_image *image)
     image->units_tried = 1;
     if (dwfl_module_getdwarf(image->module, &image->debug_bias) == NULL)
         return;
+    image->definitions = definitions_new(image->module);
     for (Dwarf_Die *die = NULL; (die = dwfl_module_nextcu(image->module, die, &bias)) != NULL;) {
         Dwarf_Addr base, low, high;
         if (ARRAY_GROW(image->units, image->nunits, image->units_capacity) < 0)
@@ -250,6 +253,7 @@ void symbols_image_close(struct symbols_image *image)
     free(image->units);
     free(image->ranges);
     free(image->symbols);
+    definitions_free(image->definitions);
     mangled_clear(&image->mangled);
     for (struct name *name = image->names, *next; name != NULL; name = next) {
         next = name->next;
@@ -302,7 +306,7 @@ static struct unit *find_unit(struct symbols_image *image, Dwarf_Addr address)
             unit->nlines = 0;
         if (dwarf_getsrcfiles(&unit->die, &unit->files, NULL) != 0)
             unit->files = NULL;
-        unit->scopes = scopes_new(&unit->die);
+        unit->scopes = scopes_new(&unit->die, image->definitions);
     }
     return unit;
 }
@@ -537,6 +541,11 @@ Dwfl_Module *symbols_image_module(struct symbols_image *image)
 {
     find_units(image);
     return image->nunits > 0 ? image->module : NULL;
+}
+
+struct definitions *symbols_image_definitions(struct symbols_image *image)
+{
+    return image != NULL ? image->definitions : NULL;
 }
 
 const struct scopes *symbols_image_scopes(struct symbols_image *image, uint64_t offset, uint64_t *address)

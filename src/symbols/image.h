@@ -56,6 +56,9 @@ unsigned symbols_image_frames_made(struct symbols_image *image, uint32_t made, u
 struct Dwfl_Module;
 /* The file with its debug information, owned by the image; NULL: it has none. */
 struct Dwfl_Module *symbols_image_module(struct symbols_image *image);
+struct definitions;
+/* Of its structures, owned by the image; NULL: it has no debug information. image may be NULL. */
+struct definitions *symbols_image_definitions(struct symbols_image *image);
 struct scopes;
 /* Those of the unit of debug information that has an offset of the file, and its address there. NULL: there
  * is none. */

@@ -16,6 +16,7 @@
 struct walk {
     uint64_t offset; /* in the current type */
     Dwarf_Die type;
+    struct definitions *definitions;
     struct symbols_field *field;
     int named; /* a structure's field is in the name */
 };
@@ -27,21 +28,34 @@ static int put(struct walk *w, const char *before, const char *text)
     return n >= 0 && (size_t)n < room ? 0 : -1;
 }
 
-int symbols_members_type(Dwarf_Die *die, Dwarf_Die *type)
+int symbols_members_type(struct definitions *d, Dwarf_Die *die, Dwarf_Die *type)
 {
     Dwarf_Attribute attribute;
     Dwarf_Die named;
-    return dwarf_attr_integrate(die, DW_AT_type, &attribute) != NULL &&
-                   dwarf_formref_die(&attribute, &named) != NULL && dwarf_peel_type(&named, type) == 0
-               ? 0
-               : -1;
+    if (dwarf_attr_integrate(die, DW_AT_type, &attribute) == NULL ||
+        dwarf_formref_die(&attribute, &named) == NULL || dwarf_peel_type(&named, type) != 0)
+        return -1;
+    definitions_resolve(d, type);
+    return 0;
+}
+
+/* Where indices of arrays begin, unless debug information says otherwise: 1 in Fortran. Units that dwz makes
+ * of what several units have in common are in no language. */
+static Dwarf_Word usual_first(Dwarf_Die *type)
+{
+    Dwarf_Die unit;
+    Dwarf_Sword first = 0;
+    if (dwarf_diecu(type, &unit, NULL, NULL) == NULL ||
+        dwarf_default_lower_bound(dwarf_srclang(&unit), &first) != 0)
+        return 0;
+    return (Dwarf_Word)first;
 }
 
 /* Elements of an array in one dimension. 0, or -1. */
 static int elements_of(Dwarf_Die *range, uint64_t *elements)
 {
     Dwarf_Attribute attribute;
-    Dwarf_Word number, first = 0;
+    Dwarf_Word number, first = usual_first(range);
     if (dwarf_attr_integrate(range, DW_AT_count, &attribute) != NULL)
         return dwarf_formudata(&attribute, elements) == 0 ? 0 : -1;
     if (dwarf_attr_integrate(range, DW_AT_lower_bound, &attribute) != NULL &&
@@ -54,14 +68,11 @@ static int elements_of(Dwarf_Die *range, uint64_t *elements)
     return 0;
 }
 
-/* Units that dwz makes of what several units have in common are in no language, and libdw knows the size of
- * an array only if it knows where its language begins to count. Other languages than Fortran do so at 0. */
-static int array_size(Dwarf_Die *type, uint64_t *bytes)
+/* libdw does not know the size of an array if its unit only declares the elements, or is in no language. */
+static int array_size(struct definitions *d, Dwarf_Die *type, uint64_t *bytes)
 {
-    Dwarf_Die unit, child, array = *type, element;
+    Dwarf_Die child, array = *type, element;
     uint64_t all = 1, elements;
-    if (dwarf_diecu(type, &unit, NULL, NULL) == NULL || dwarf_srclang(&unit) != -1)
-        return -1;
     for (unsigned steps = 0; dwarf_tag(&array) == DW_TAG_array_type; steps++) {
         if (steps == MOST_STEPS || dwarf_child(&array, &child) != 0)
             return -1;
@@ -72,7 +83,7 @@ static int array_size(Dwarf_Die *type, uint64_t *bytes)
                 all *= elements;
             }
         } while (dwarf_siblingof(&child, &child) == 0);
-        if (symbols_members_type(&array, &element) != 0)
+        if (symbols_members_type(d, &array, &element) != 0)
             return -1;
         array = element;
     }
@@ -82,14 +93,14 @@ static int array_size(Dwarf_Die *type, uint64_t *bytes)
     return 0;
 }
 
-int symbols_members_size(Dwarf_Die *type, uint64_t *bytes)
+int symbols_members_size(struct definitions *d, Dwarf_Die *type, uint64_t *bytes)
 {
     if (dwarf_aggregate_size(type, bytes) == 0)
         return 0;
-    return dwarf_tag(type) == DW_TAG_array_type ? array_size(type, bytes) : -1;
+    return dwarf_tag(type) == DW_TAG_array_type ? array_size(d, type, bytes) : -1;
 }
 
-int symbols_members_parameter(Dwarf_Die *die, const char *name, Dwarf_Die *type)
+int symbols_members_parameter(struct definitions *d, Dwarf_Die *die, const char *name, Dwarf_Die *type)
 {
     static const unsigned origins[] = {DW_AT_abstract_origin, DW_AT_specification};
     Dwarf_Die at = *die, child, origin;
@@ -100,7 +111,7 @@ int symbols_members_parameter(Dwarf_Die *die, const char *name, Dwarf_Die *type)
                 const char *found =
                     dwarf_tag(&child) == DW_TAG_template_type_parameter ? dwarf_diename(&child) : NULL;
                 if (found != NULL && strcmp(found, name) == 0)
-                    return symbols_members_type(&child, type);
+                    return symbols_members_type(d, &child, type);
             } while (dwarf_siblingof(&child, &child) == 0);
         size_t i = 0, n = sizeof origins / sizeof origins[0];
         while (i < n && (dwarf_attr(&at, origins[i], &attribute) == NULL ||
@@ -113,14 +124,21 @@ int symbols_members_parameter(Dwarf_Die *die, const char *name, Dwarf_Die *type)
     return -1;
 }
 
+int symbols_members_is_template(const char *name, const char *of)
+{
+    size_t length = strlen(of);
+    return strncmp(name, of, length) == 0 && (name[length] == '<' || name[length] == '\0');
+}
+
 /* Bytes in which the containers of GNU's C++ library make an element: on to that. */
 static int step_buffer(struct walk *w)
 {
     const char *name = dwarf_diename(&w->type);
     Dwarf_Die element;
     if (name == NULL ||
-        (strncmp(name, "__aligned_membuf<", 17) != 0 && strncmp(name, "__aligned_buffer<", 17) != 0) ||
-        symbols_members_parameter(&w->type, "_Tp", &element) != 0)
+        (!symbols_members_is_template(name, "__aligned_membuf") &&
+         !symbols_members_is_template(name, "__aligned_buffer")) ||
+        symbols_members_parameter(w->definitions, &w->type, "_Tp", &element) != 0)
         return -1;
     w->type = element;
     return 0;
@@ -131,8 +149,8 @@ static int step_array(struct walk *w)
 {
     Dwarf_Die element, child;
     Dwarf_Word bytes;
-    if (symbols_members_type(&w->type, &element) != 0 || symbols_members_size(&element, &bytes) != 0 ||
-        bytes == 0)
+    if (symbols_members_type(w->definitions, &w->type, &element) != 0 ||
+        symbols_members_size(w->definitions, &element, &bytes) != 0 || bytes == 0)
         return -1;
     if (dwarf_child(&w->type, &child) == 0)
         do
@@ -145,11 +163,11 @@ static int step_array(struct walk *w)
 }
 
 /* The bytes of a structure in which a member lies, from low up to high. */
-static int span_of(Dwarf_Die *member, Dwarf_Die *type, uint64_t *low, uint64_t *high)
+static int span_of(struct definitions *d, Dwarf_Die *member, Dwarf_Die *type, uint64_t *low, uint64_t *high)
 {
     Dwarf_Attribute attribute;
     Dwarf_Word value = 0, bits, bytes;
-    if (symbols_members_type(member, type) != 0)
+    if (symbols_members_type(d, member, type) != 0)
         return -1;
     if (dwarf_attr_integrate(member, DW_AT_data_bit_offset, &attribute) != NULL) {
         if (dwarf_formudata(&attribute, &value) != 0 ||
@@ -163,7 +181,7 @@ static int span_of(Dwarf_Die *member, Dwarf_Die *type, uint64_t *low, uint64_t *
     if (dwarf_attr_integrate(member, DW_AT_data_member_location, &attribute) != NULL &&
         dwarf_formudata(&attribute, &value) != 0)
         return -1; /* such as a virtual base class */
-    if (symbols_members_size(type, &bytes) != 0)
+    if (symbols_members_size(d, type, &bytes) != 0)
         return -1;
     *low = value;
     *high = value + bytes;
@@ -171,25 +189,29 @@ static int span_of(Dwarf_Die *member, Dwarf_Die *type, uint64_t *low, uint64_t *
 }
 
 /* Whether a class has no data of its own. As a base class it lies where other members do. */
-static int is_empty(Dwarf_Die *type)
+static int is_empty(struct definitions *d, Dwarf_Die *type, unsigned depth)
 {
-    Dwarf_Die child;
+    Dwarf_Die child, base;
+    if (depth == MOST_STEPS)
+        return 0;
     if (dwarf_child(type, &child) == 0)
         do
             if ((dwarf_tag(&child) == DW_TAG_member && !dwarf_hasattr_integrate(&child, DW_AT_external)) ||
-                dwarf_tag(&child) == DW_TAG_inheritance)
+                (dwarf_tag(&child) == DW_TAG_inheritance &&
+                 (symbols_members_type(d, &child, &base) != 0 || !is_empty(d, &base, depth + 1))))
                 return 0;
         while (dwarf_siblingof(&child, &child) == 0);
     return 1;
 }
 
 /* The member of a structure that has the byte; low: where it begins. 0, or -1. */
-static int member_at(Dwarf_Die *structure, uint64_t offset, Dwarf_Die *member, Dwarf_Die *type, uint64_t *low)
+static int member_at(struct definitions *d, Dwarf_Die *structure, uint64_t offset, Dwarf_Die *member,
+                     Dwarf_Die *type, uint64_t *low)
 {
     uint64_t high;
     if (dwarf_child(structure, member) == 0)
         do
-            if (dwarf_tag(member) == DW_TAG_member && span_of(member, type, low, &high) == 0 &&
+            if (dwarf_tag(member) == DW_TAG_member && span_of(d, member, type, low, &high) == 0 &&
                 offset >= *low && offset < high)
                 return 0;
         while (dwarf_siblingof(member, member) == 0);
@@ -217,8 +239,8 @@ static int step_enum(struct walk *w, Dwarf_Die *part)
     do {
         Dwarf_Die of;
         if (dwarf_tag(&variant) != DW_TAG_variant ||
-            member_at(&variant, w->offset, &payload, &of, &low) != 0 ||
-            member_at(&of, w->offset - low, &member, &type, &within) != 0)
+            member_at(w->definitions, &variant, w->offset, &payload, &of, &low) != 0 ||
+            member_at(w->definitions, &of, w->offset - low, &member, &type, &within) != 0)
             continue;
         if (n < MOST_TOGETHER) {
             names[n][0] = dwarf_diename(&payload);
@@ -244,48 +266,75 @@ static int step_enum(struct walk *w, Dwarf_Die *part)
     return n > 1;
 }
 
+/* Members that have a byte of a structure. */
+struct members {
+    const char *names[MOST_TOGETHER]; /* NULL: a base class */
+    unsigned n;
+    Dwarf_Die type; /* of the last one, and where it begins */
+    uint64_t start;
+    Dwarf_Die variants; /* the structure is an enum of Rust */
+    int has_variants;
+};
+
+/* Those of structures without a name are members of what they are in. base: where the structure begins. */
+static void find_members(const struct walk *w, Dwarf_Die *structure, uint64_t base, struct members *found,
+                         unsigned depth)
+{
+    Dwarf_Die child, type;
+    uint64_t low, high;
+    if (depth == MOST_STEPS || dwarf_child(structure, &child) != 0)
+        return;
+    do {
+        int tag = dwarf_tag(&child);
+        const char *name = dwarf_diename(&child);
+        if (tag == DW_TAG_variant_part) {
+            found->variants = child;
+            found->has_variants = 1;
+            return;
+        }
+        if ((tag != DW_TAG_member && tag != DW_TAG_inheritance) ||
+            dwarf_hasattr_integrate(&child, DW_AT_external) ||
+            span_of(w->definitions, &child, &type, &low, &high) != 0 || w->offset < base + low ||
+            w->offset >= base + high || (tag == DW_TAG_inheritance && is_empty(w->definitions, &type, 0)))
+            continue;
+        if (tag == DW_TAG_member && name == NULL) {
+            find_members(w, &type, base + low, found, depth + 1);
+            continue;
+        }
+        if (found->n < MOST_TOGETHER)
+            found->names[found->n] = tag == DW_TAG_member ? name : NULL;
+        found->n++;
+        found->type = type;
+        found->start = base + low;
+    } while (dwarf_siblingof(&child, &child) == 0);
+}
+
 /* In a structure: on to the member. 1: there is more than one, and no way further. */
 static int step_structure(struct walk *w)
 {
-    Dwarf_Die child, type, only = {0};
-    const char *names[MOST_TOGETHER] = {0};
-    uint64_t low, high, start = 0;
-    unsigned n = 0;
+    struct members found = {0};
     if (step_buffer(w) == 0)
         return 0;
-    if (dwarf_child(&w->type, &child) != 0)
-        return -1;
-    do {
-        int tag = dwarf_tag(&child);
-        if (tag == DW_TAG_variant_part)
-            return step_enum(w, &child);
-        if ((tag != DW_TAG_member && tag != DW_TAG_inheritance) ||
-            dwarf_hasattr_integrate(&child, DW_AT_external) || span_of(&child, &type, &low, &high) != 0 ||
-            w->offset < low || w->offset >= high || (tag == DW_TAG_inheritance && is_empty(&type)))
-            continue;
-        if (n < MOST_TOGETHER)
-            names[n] = tag == DW_TAG_member ? dwarf_diename(&child) : NULL;
-        n++;
-        only = type;
-        start = low;
-    } while (dwarf_siblingof(&child, &child) == 0);
-    if (n == 0)
+    find_members(w, &w->type, 0, &found, 0);
+    if (found.has_variants)
+        return step_enum(w, &found.variants);
+    if (found.n == 0)
         return -1;
     const char *name = dwarf_diename(&w->type);
-    if (!w->named && names[0] != NULL)
+    if (!w->named && found.names[0] != NULL)
         snprintf(w->field->type, sizeof w->field->type, "%s", name != NULL ? name : "");
-    w->named |= names[0] != NULL;
-    for (unsigned i = 0; i < n && i < MOST_TOGETHER; i++)
-        if (names[i] != NULL && put(w, i == 0 ? "." : "|", names[i]) != 0)
+    w->named |= found.names[0] != NULL;
+    for (unsigned i = 0; i < found.n && i < MOST_TOGETHER; i++)
+        if (found.names[i] != NULL && put(w, i == 0 ? "." : "|", found.names[i]) != 0)
             return -1;
-    w->offset -= start;
-    w->type = only;
-    return n > 1;
+    w->offset -= found.start;
+    w->type = found.type;
+    return found.n > 1;
 }
 
-int symbols_members_find(Dwarf_Die *type, uint64_t offset, struct symbols_field *field)
+int symbols_members_find(struct definitions *d, Dwarf_Die *type, uint64_t offset, struct symbols_field *field)
 {
-    struct walk w = {.offset = offset, .type = *type, .field = field};
+    struct walk w = {.offset = offset, .type = *type, .definitions = d, .field = field};
     int code = 0;
     *field = (struct symbols_field){0};
     for (unsigned steps = 0; code == 0 && steps < MOST_STEPS; steps++) {

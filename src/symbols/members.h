@@ -5,6 +5,7 @@
 
 #include <elfutils/libdw.h>
 #include <stdint.h>
+#include "symbols/definitions.h"
 
 struct symbols_field {
     /* What follows the variable's name in an expression: "[].position.x". Fields that lie at the same place
@@ -13,13 +14,19 @@ struct symbols_field {
     char type[128]; /* name of the first structure on this path; "": it has none */
 };
 
+/* The definitions are those of the file that has the debug information; NULL: none are known. */
+
 /* The type of a variable, member, function's result or pointer, without typedefs and qualifiers. 0, or -1. */
-int symbols_members_type(Dwarf_Die *die, Dwarf_Die *type);
+int symbols_members_type(struct definitions *d, Dwarf_Die *die, Dwarf_Die *type);
 /* In bytes. 0, or -1: not known. */
-int symbols_members_size(Dwarf_Die *type, uint64_t *bytes);
+int symbols_members_size(struct definitions *d, Dwarf_Die *type, uint64_t *bytes);
 /* The type argument for a parameter of a template, or of a generic function of Rust. 0, or -1. */
-int symbols_members_parameter(Dwarf_Die *die, const char *name, Dwarf_Die *type);
+int symbols_members_parameter(struct definitions *d, Dwarf_Die *die, const char *name, Dwarf_Die *type);
+/* Whether the name is that of a template, with its arguments ("list<int>") or, as -gsimple-template-names has
+ * it, without. */
+int symbols_members_is_template(const char *name, const char *of);
 /* The field at that offset of a type. 0, or -1: it has no fields, or none there. */
-int symbols_members_find(Dwarf_Die *type, uint64_t offset, struct symbols_field *field);
+int symbols_members_find(struct definitions *d, Dwarf_Die *type, uint64_t offset,
+                         struct symbols_field *field);
 
 #endif

@@ -19,15 +19,15 @@ static int is_structure(Dwarf_Die *type)
     return tag == DW_TAG_structure_type || tag == DW_TAG_class_type || tag == DW_TAG_union_type;
 }
 
-int symbols_pointees_of(Dwarf_Die *die, Dwarf_Die *type)
+int symbols_pointees_of(struct definitions *d, Dwarf_Die *die, Dwarf_Die *type)
 {
     Dwarf_Die pointer;
-    if (symbols_members_type(die, &pointer) != 0)
+    if (symbols_members_type(d, die, &pointer) != 0)
         return -1;
     int tag = dwarf_tag(&pointer);
     if (tag != DW_TAG_pointer_type && tag != DW_TAG_reference_type && tag != DW_TAG_rvalue_reference_type)
         return -1;
-    return symbols_members_type(&pointer, type) == 0 && is_structure(type) ? 0 : 1;
+    return symbols_members_type(d, &pointer, type) == 0 && is_structure(type) ? 0 : 1;
 }
 
 static int is_in_register(Dwarf_Die *die, Dwarf_Addr address, unsigned number)
@@ -73,8 +73,8 @@ static int is_same(Dwarf_Die *a, Dwarf_Die *b)
 
 /* Variables of a scope and of the blocks in it. Returns how many point to structures that differ, at most 2;
  * *type: the first of those. */
-static int find_variables(Dwarf_Die *scope, Dwarf_Addr address, const struct place *place, int found,
-                          Dwarf_Die *type, unsigned depth)
+static int find_variables(struct definitions *d, Dwarf_Die *scope, Dwarf_Addr address,
+                          const struct place *place, int found, Dwarf_Die *type, unsigned depth)
 {
     Dwarf_Die die, other;
     if (depth > MOST_DEPTH || dwarf_child(scope, &die) != 0)
@@ -83,7 +83,7 @@ static int find_variables(Dwarf_Die *scope, Dwarf_Addr address, const struct pla
         switch (dwarf_tag(&die)) {
         case DW_TAG_variable:
         case DW_TAG_formal_parameter:
-            if (!is_at(&die, address, place) || symbols_pointees_of(&die, &other) != 0)
+            if (!is_at(&die, address, place) || symbols_pointees_of(d, &die, &other) != 0)
                 break;
             if (found == 0)
                 *type = other;
@@ -91,7 +91,7 @@ static int find_variables(Dwarf_Die *scope, Dwarf_Addr address, const struct pla
             break;
         case DW_TAG_lexical_block:
             if (dwarf_haspc(&die, address) == 1)
-                found = find_variables(&die, address, place, found, type, depth + 1);
+                found = find_variables(d, &die, address, place, found, type, depth + 1);
             break;
         default:
             break;
@@ -107,7 +107,7 @@ int symbols_pointees_register(const struct scopes *s, uint64_t address, unsigned
     for (const struct scope *scope = scopes_find(s, address); scope != NULL && found < 2;
          scope = scopes_outer(s, scope)) {
         Dwarf_Die die = scope->die;
-        found = find_variables(&die, address, &place, found, type, 0);
+        found = find_variables(scopes_definitions(s), &die, address, &place, found, type, 0);
     }
     return found == 1 ? 0 : -1;
 }
@@ -134,7 +134,7 @@ int symbols_pointees_frame(const struct scopes *s, uint64_t address, int64_t dis
     if (scope == NULL || dwarf_tag(&die) != DW_TAG_subprogram || frame_base(&die, &above) != 0)
         return -1;
     const struct place place = {.in_frame = 1, .displacement = displacement - above};
-    return find_variables(&die, address, &place, 0, type, 0) == 1 ? 0 : -1;
+    return find_variables(scopes_definitions(s), &die, address, &place, 0, type, 0) == 1 ? 0 : -1;
 }
 
 static int begins_with(const char *text, const char *beginning)
@@ -169,19 +169,19 @@ static int is_of_rust_storage(Dwarf_Die *function, int *is_table)
 }
 
 /* As symbols_pointees_allocated, of one function. */
-static int allocated_by(Dwarf_Die *function, Dwarf_Die *type, int *is_table)
+static int allocated_by(struct definitions *d, Dwarf_Die *function, Dwarf_Die *type, int *is_table)
 {
     const char *name = dwarf_diename(function);
     if (name == NULL)
         return -1;
     if (strcmp(name, "allocate") == 0)
-        return symbols_pointees_of(function, type);
-    int is_unique = begins_with(name, "make_unique<");
+        return symbols_pointees_of(d, function, type);
+    int is_unique = symbols_members_is_template(name, "make_unique");
     if ((!is_unique && !is_of_rust_storage(function, is_table)) ||
-        symbols_members_parameter(function, is_unique ? "_Tp" : "T", type) != 0)
+        symbols_members_parameter(d, function, is_unique ? "_Tp" : "T", type) != 0)
         return -1;
     for (unsigned steps = 0; dwarf_tag(type) == DW_TAG_array_type; steps++)
-        if (steps == MOST_DIMENSIONS || symbols_members_type(type, type) != 0)
+        if (steps == MOST_DIMENSIONS || symbols_members_type(d, type, type) != 0)
             return 1;
     return is_structure(type) ? 0 : 1;
 }
@@ -193,7 +193,7 @@ int symbols_pointees_allocated(const struct scopes *s, uint64_t address, Dwarf_D
     for (const struct scope *scope = scopes_find(s, address); scope != NULL && code < 0;
          scope = scopes_outer(s, scope)) {
         Dwarf_Die die = scope->die;
-        code = allocated_by(&die, type, is_table);
+        code = allocated_by(scopes_definitions(s), &die, type, is_table);
     }
     return code;
 }

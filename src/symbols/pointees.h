@@ -17,7 +17,7 @@ int symbols_pointees_register(const struct scopes *s, uint64_t address, unsigned
 int symbols_pointees_frame(const struct scopes *s, uint64_t address, int64_t displacement, Dwarf_Die *type);
 /* What a variable, or a function's result, points to. 0: a structure; 1: something else; -1: it is no
  * pointer. */
-int symbols_pointees_of(Dwarf_Die *die, Dwarf_Die *type);
+int symbols_pointees_of(struct definitions *d, Dwarf_Die *die, Dwarf_Die *type);
 /* What a library allocates at that address: in C++ T of the innermost function `allocate` that returns a T *,
  * or of std::make_unique<T>; in Rust T of Box<T>, of RawVec<T>, which is the storage of Vec<T>, or of
  * RawTable<T>, that of HashMap and HashSet (*is_table). 0: a structure; 1: something else, which has no

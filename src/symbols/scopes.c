@@ -15,6 +15,7 @@ struct range {
 };
 
 struct scopes {
+    struct definitions *definitions;
     struct scope *list;
     size_t n, capacity;
     struct range *ranges; /* by low; of equal ones the outer one first */
@@ -90,11 +91,12 @@ Dwarf_Die scopes_whole_unit(const Dwarf_Die *unit)
     return *unit;
 }
 
-struct scopes *scopes_new(Dwarf_Die *unit)
+struct scopes *scopes_new(Dwarf_Die *unit, struct definitions *definitions)
 {
     struct scopes *s = calloc(1, sizeof *s);
     if (s == NULL)
         return NULL;
+    s->definitions = definitions;
     if (add_children(s, unit, 0, 0, 0) < 0 ||
         (s->reach = malloc((s->nranges + 1) * sizeof *s->reach)) == NULL) {
         scopes_free(s);
@@ -106,6 +108,11 @@ struct scopes *scopes_new(Dwarf_Die *unit)
     for (size_t i = 0; i < s->nranges; i++)
         s->reach[i] = reach = s->ranges[i].high > reach ? s->ranges[i].high : reach;
     return s;
+}
+
+struct definitions *scopes_definitions(const struct scopes *s)
+{
+    return s->definitions;
 }
 
 void scopes_free(struct scopes *s)

@@ -8,6 +8,7 @@
 
 #include <elfutils/libdw.h>
 #include <stdint.h>
+#include "symbols/definitions.h"
 
 struct scope {
     Dwarf_Die die;  /* DW_TAG_subprogram or DW_TAG_inlined_subroutine */
@@ -17,8 +18,9 @@ struct scope {
 
 struct scopes;
 
-/* NULL when memory is short. */
-struct scopes *scopes_new(Dwarf_Die *unit);
+/* definitions: of the file, which must live longer; or NULL. NULL when memory is short. */
+struct scopes *scopes_new(Dwarf_Die *unit, struct definitions *definitions);
+struct definitions *scopes_definitions(const struct scopes *s);
 /* With -gsplit-dwarf a file has the addresses and lines of a unit; its functions and variables are in another
  * file (.dwo): the DIE of the unit there, if it is found. Otherwise the unit's. */
 Dwarf_Die scopes_whole_unit(const Dwarf_Die *unit);

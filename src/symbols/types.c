@@ -34,6 +34,7 @@ struct variable {
 
 struct symbols_types {
     Dwfl_Module *module;
+    struct definitions *definitions;
     struct variable *variables; /* by address */
     size_t n, capacity;
     int has_locals; /* variables of functions are in the list */
@@ -165,12 +166,12 @@ static int find_member(const struct symbols_types *t, uint64_t address, uint64_t
         if (n > 0 && v->address != start)
             break;
         if (!v->in_common || name == NULL || n == MOST_TOGETHER || has_name(names, n, name) ||
-            symbols_members_type(&v->die, &type) != 0 || symbols_members_size(&type, &bytes) != 0 ||
-            at - v->address >= bytes)
+            symbols_members_type(t->definitions, &v->die, &type) != 0 ||
+            symbols_members_size(t->definitions, &type, &bytes) != 0 || at - v->address >= bytes)
             continue;
         start = v->address;
         names[n++] = name;
-        if (symbols_members_find(&type, at - start, &inner) == 0)
+        if (symbols_members_find(t->definitions, &type, at - start, &inner) == 0)
             kept = inner;
     }
     *field = (struct symbols_field){0};
@@ -203,6 +204,7 @@ struct symbols_types *symbols_types_new(struct symbols_image *image)
     if (t == NULL)
         return NULL;
     t->module = module;
+    t->definitions = symbols_image_definitions(image);
     list_variables(t);
     return t;
 }
@@ -222,13 +224,13 @@ int symbols_types_find(struct symbols_types *t, uint64_t address, uint64_t offse
     Dwarf_Die type;
     if (variable != NULL && is_common(t, variable))
         return find_member(t, address, address + offset, field);
-    return variable != NULL && symbols_members_type(&variable->die, &type) == 0
-               ? symbols_members_find(&type, offset, field)
+    return variable != NULL && symbols_members_type(t->definitions, &variable->die, &type) == 0
+               ? symbols_members_find(t->definitions, &type, offset, field)
                : -1;
 }
 
 int symbols_types_pointee(struct symbols_types *t, uint64_t address, Dwarf_Die *type)
 {
     struct variable *variable = find_variable(t, address);
-    return variable != NULL && symbols_pointees_of(&variable->die, type) == 0 ? 0 : -1;
+    return variable != NULL && symbols_pointees_of(t->definitions, &variable->die, type) == 0 ? 0 : -1;
 }

@@ -159,6 +159,31 @@ def test_empty_base(cachegram, tmp_path):
     assert "_M_storage.first" in {row["field"] for row in rows if row["function"] == "sum_keys"}
 
 
+# Of hot_declared.cpp: function, object, field, type.
+DECLARED = {
+    "weigh": ("weigh", "boxes", "weight", "shape"),
+    "deepen": ("deepen", "block of main hot_declared.cpp:", "depth", "box"),
+    "travel": ("travel", "trips", "to|both", ""),
+    "read": ("read", "trips", "text._M_dataplus._M_p", ""),
+}
+
+
+@pytest.mark.parametrize("compiler", ["g++ -g", "g++ -g -fdebug-types-section", "g++ -gdwarf-4 -fdebug-types-section", "g++ -g -gsplit-dwarf"])
+def test_declared_elsewhere(compiler, cachegram, tmp_path):
+    """A unit that only declares a class: its definition in another unit, or in a unit of types."""
+    source, program = TARGETS / "hot_declared.cpp", tmp_path / "hot_declared"
+    for name, options in (("shapes", ["-DWHOLE"]), ("main", [])):
+        subprocess.run([*compiler.split(), "-O1", *options, "-c", source, "-o", f"{name}.o"], cwd=tmp_path, check=True)
+    subprocess.run(["g++", "-o", program, "shapes.o", "main.o"], cwd=tmp_path, check=True)
+    for what, (function, data, field, kind) in DECLARED.items():
+        db = tmp_path / f"{what}.db"
+        record(cachegram, "full", db, program, what)
+        first = hotspots(cachegram, db, "--by", "function,field")[0]
+        assert first["function"] == function and first["object"].startswith(data), what
+        assert first["field"] == field and first["field_type"] in kind.split("|"), what
+        assert float(first["miss_share"]) > 0.4, what
+
+
 def test_no_array(program, cachegram, tmp_path):
     """Cells that do not begin where their block does: instructions know the field, offsets do not."""
     db = tmp_path / "p.db"
