@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* busy-threads.h - whether the threads of a program worked at the same time, by the windows of its profile.
+ */
 #ifndef CACHEGRAM_ANALYSIS_BUSY_THREADS_H
 #define CACHEGRAM_ANALYSIS_BUSY_THREADS_H
 
@@ -6,9 +8,18 @@
 
 #include "profile/profile.h"
 
-/* How many threads of a process worked at the same time, by the windows of a profile: those with a tenth of
- * all that was recorded completely, or of the CPU time after that. Of the process with most; 0: none, or not
- * known. */
-size_t analysis_busy_threads(struct profile *p);
+struct analysis_busy {
+    size_t threads; /* the largest number of busy threads that a process had at one time; 0: not known */
+    /* How many times as fast as its busiest thread the process with most work was: its work divided by that
+     * of this thread, at most `threads`; at least 1. */
+    double parallel;
+};
+
+/*
+ * Work is references where all were recorded, CPU time after that. A thread is busy if it did at least a
+ * tenth of what the thread of a piece of work that is picked at random did: with n equal threads, a tenth of
+ * 1/n of all.
+ */
+struct analysis_busy analysis_busy_threads(struct profile *p);
 
 #endif

@@ -205,7 +205,7 @@ int analysis_hotspots(struct profile *p, const char *name, const struct analysis
     h->full = strcmp(mode, "full") == 0;
     h->extent = analysis_extent(p);
     h->missed_percent = analysis_missed_percent(p);
-    h->busy_threads = analysis_busy_threads(p);
+    h->busy_threads = analysis_busy_threads(p).threads;
     if ((code = profile_line_bytes(p, &h->line_bytes, err)) != 0)
         return code;
     r.lines = floor(h->size_bytes / h->line_bytes);

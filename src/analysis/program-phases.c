@@ -284,7 +284,8 @@ int analysis_program_phases(struct profile *p, const struct curve_point *points,
     if (analysis_timeline_compute(p, sizes, RATIOS, &w->timeline, &none) == 0) {
         int failed = 0;
         program->found_phases = (uint32_t)w->timeline.nphases;
-        program->in_several = w->timeline.nphases > 1 && !is_one_at_a_time(&w->timeline, &failed);
+        program->in_several =
+            w->timeline.nphases > 1 && (program->threads > 1 || !is_one_at_a_time(&w->timeline, &failed));
         code = failed ? -ENOMEM : 0;
         if (code == 0 && w->timeline.nphases > 1 && !program->in_several)
             code = choose_parts(w, program);

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/base-name.h"
+#include "analysis/busy-threads.h"
 #include "analysis/curve.h"
 #include "analysis/program-phases.h"
 
@@ -91,23 +92,23 @@ static size_t fill_sizes(struct curve_point *points, unsigned line_bytes)
 }
 
 /*
- * The curve from samples, which may end before the sizes do. Where there is no estimate, the value lies
- * between low and high. The solver needs some value there: the middle, marked as unknown by known_lines.
+ * The curve of a profile's bursts, which may end before the sizes do; or, separate, of a cache for each
+ * thread. Where there is no estimate, the value lies between low and high. The solver needs some value there:
+ * the middle, marked as unknown by known_lines. Returns the estimate's other numbers in *answer.
  */
-static int load_sampled(struct profile *p, struct analysis_program *program, struct error *err)
+static int load_points(struct profile *p, const struct analysis_program *program, int separate,
+                       struct analysis_curve *answer, struct statcc_curve *best, struct statcc_curve *low,
+                       struct statcc_curve *high, struct error *err)
 {
+    struct statcc_curve *const bounds[2] = {low, high};
     struct curve_point *points = calloc(POINTS, sizeof *points);
-    struct analysis_curve curve = {.profile = program->profile, .points = points};
     double known = INFINITY;
     if (!points)
         return error_set(err, -ENOMEM, "out of memory reading '%s'", program->profile);
-    size_t n = curve.n = fill_sizes(points, program->line_bytes);
-    struct analysis_question question = {.model = ANALYSIS_MODEL_LRU};
-    int code = analysis_curve_compute(p, &question, &curve, err);
-    if (code == 0 &&
-        !isnan(curve.references_per_instruction)) /* better than the totals, which are not weighted */
-        program->references_per_instruction = curve.references_per_instruction;
-    program->ns_per_instruction = code == 0 ? curve.ns_per_instruction : NAN;
+    size_t n = fill_sizes(points, program->line_bytes);
+    const struct analysis_question question = {.model = ANALYSIS_MODEL_LRU, .separate = separate};
+    *answer = (struct analysis_curve){.profile = program->profile, .points = points, .n = n};
+    int code = analysis_curve_compute(p, &question, answer, err);
     for (size_t i = 0; code == 0 && i < n; i++) {
         struct curve_point *q = &points[i];
         if (isnan(q->low) || isnan(q->high)) {
@@ -121,17 +122,41 @@ static int load_sampled(struct profile *p, struct analysis_program *program, str
         }
     }
     if (code == 0)
-        code = statcc_curve_points(points, n, program->line_bytes, &program->curve, err);
+        code = statcc_curve_points(points, n, program->line_bytes, best, err);
     for (int which = 0; which < 2 && code == 0; which++) {
         for (size_t i = 0; i < n; i++)
             points[i].miss_ratio = which ? points[i].high : points[i].low;
-        code =
-            statcc_curve_points(points, n, program->line_bytes, which ? &program->high : &program->low, err);
+        code = statcc_curve_points(points, n, program->line_bytes, bounds[which], err);
     }
     if (code == 0)
-        program->curve.known_lines = known;
+        best->known_lines = known;
+    answer->points = NULL;
     free(points);
     return code;
+}
+
+static int load_sampled(struct profile *p, struct analysis_program *program, struct error *err)
+{
+    struct analysis_curve answer;
+    int code = load_points(p, program, 0, &answer, &program->curve, &program->low, &program->high, err);
+    if (code == 0 && !isnan(answer.references_per_instruction)) /* better than the totals: weighted */
+        program->references_per_instruction = answer.references_per_instruction;
+    program->ns_per_instruction = code == 0 ? answer.ns_per_instruction : NAN;
+    return code;
+}
+
+/* Where threads work at the same time, each has private caches of its own. StatStack's model has no such
+ * curve. */
+static int load_threads(struct profile *p, int paper, struct analysis_program *program, struct error *err)
+{
+    struct analysis_curve ignored;
+    program->threads = analysis_busy_threads(p).parallel;
+    program->own = program->curve;
+    program->own_low = program->low;
+    program->own_high = program->high;
+    return program->threads > 1 && !paper ? load_points(p, program, 1, &ignored, &program->own,
+                                                        &program->own_low, &program->own_high, err)
+                                          : 0;
 }
 
 static int load_phases(struct profile *p, struct analysis_program *program, struct error *err)
@@ -161,6 +186,8 @@ int analysis_program_load(struct profile *p, const char *name, int paper, struct
         code = analysis_refuse_lines(p, name, err);
     if (code == 0)
         code = program->full ? load_full(p, paper, program, err) : load_sampled(p, program, err);
+    if (code == 0)
+        code = load_threads(p, paper, program, err);
     if (code == 0 && !paper)
         code = load_phases(p, program, err);
     if (code != 0)

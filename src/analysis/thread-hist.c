@@ -71,7 +71,7 @@ int thread_hist_check(struct profile *p, const char *name, struct error *err)
 {
     size_t rows = 0;
     int code = profile_threads(p, count_row, &rows, err);
-    return code == 0 && rows == 0 && analysis_busy_threads(p) > 1 ? refuse(name, err) : code;
+    return code == 0 && rows == 0 && analysis_busy_threads(p).threads > 1 ? refuse(name, err) : code;
 }
 
 int thread_hist_separate(struct profile *p, const char *name, uint32_t tid, struct thread_hist *h,
@@ -88,7 +88,7 @@ int thread_hist_separate(struct profile *p, const char *name, uint32_t tid, stru
                          "the profile '%s' is damaged: a process has more references than all together: "
                          "record again, or use a backup",
                          name);
-    if (sum.rows == 0 && (tid != 0 || analysis_busy_threads(p) > 1))
+    if (sum.rows == 0 && (tid != 0 || analysis_busy_threads(p).threads > 1))
         return refuse(name, err);
     if (tid != 0 && sum.found == 0)
         return error_set(err, -ENODATA, "the profile '%s' has no references by thread %" PRIu32, name, tid);

@@ -41,7 +41,7 @@ static const char usage[] =
     "average\n" CLI_MEMORY_HELP CLI_OUTPUT_HELP "\n"
     "CSV columns: program,size_bytes,solo_miss_ratio,shared_miss_ratio,solo_cpi,shared_cpi,slowdown,\n"
     "cache_share_bytes,shared_low,shared_high,cpi_low,cpi_high,bytes_per_cycle,partition_bytes,\n"
-    "wrong_cpi_change,cpi_base,overlap,base_from,phases,mean_miss_ratio,mean_cpi. mean_: with\n"
+    "wrong_cpi_change,cpi_base,overlap,base_from,phases,mean_miss_ratio,mean_cpi,threads. mean_: with\n"
     "--no-phases. Empty: not enough samples; low and high are the bounds.\n";
 
 /* With more programs than this, CPI errors are tried one at a time, not in all combinations. */

@@ -41,7 +41,8 @@ static const char usage[] =
     "  --seed N                seed of the search and of the random assignments (default 1)\n"
     "  --no-phases             assume that each program always behaves as it does on average\n"
     "                          (always, if there are many programs)\n" CLI_MEMORY_HELP CLI_OUTPUT_HELP "\n"
-    "CSV columns: cache,size_bytes,program,slowdown,cpi_base,overlap,base_from.\n";
+    "CSV columns: cache,size_bytes,program,slowdown,cpi_base,overlap,base_from,"
+    "threads.\n";
 
 struct place_options {
     struct cli_output output;

@@ -29,7 +29,7 @@ static const char usage[] =
     "  --what-if llc=SIZE      assume this size of the last level, such as llc=64M\n" CLI_MEMORY_HELP
         CLI_OUTPUT_HELP "\n"
     "CSV columns: level,size_bytes,latency_cycles,miss_ratio,ci_low,ci_high,cycles_share,cpi,ns_per_ref,\n"
-    "cpi_base,overlap,base_from. An empty miss ratio: not enough samples.\n";
+    "cpi_base,overlap,base_from,threads. An empty miss ratio: not enough samples.\n";
 
 struct predict_options {
     struct cli_output output;
@@ -104,10 +104,10 @@ static void print(const struct predict_options *o, const struct cli_programs *pr
     const struct statcc_program *program = &p->program[CLI_CURVE_BEST];
     struct report_predict_row rows[STATCC_PRIVATE + 2];
     double line = programs->line_bytes, mix = program->references_per_instruction, left = 1;
-    double known = programs->program[0]->curve.known_lines;
     for (uint32_t l = 0; l <= machine->privates + 1; l++) {
         int memory = l == machine->privates + 1;
         double lines = l < machine->privates ? machine->private_lines[l] : machine->shared_lines;
+        double known = (l < machine->privates ? program->private_curve : program->curve)->known_lines;
         double miss = memory ? 0 : miss_of(machine, best, l), cycles = machine->latency_cycles[l];
         if (program->pipelined)
             cycles -= machine->latency_cycles[0];

@@ -158,6 +158,14 @@ static int fit_programs(const struct cli_memory *memory, const struct statcc_mac
     return code;
 }
 
+/* No more threads work at the same time than cores share the last level. */
+static void limit_threads(const struct machine *described, struct cli_programs *programs)
+{
+    unsigned cores = described->levels > 0 ? described->level[described->levels - 1].shared_by : 0;
+    for (uint32_t i = 0; i < programs->n && cores > 0; i++)
+        programs->program[i]->threads = fmin(programs->program[i]->threads, cores);
+}
+
 int cli_programs_prepare(const struct cli_memory *memory, char **files, uint32_t n,
                          struct cli_programs *programs, struct statcc_machine *machine,
                          struct machine *described, struct error *err)
@@ -166,6 +174,8 @@ int cli_programs_prepare(const struct cli_memory *memory, char **files, uint32_t
     if (code != 0)
         return code;
     code = cli_memory_machine(memory, programs->line_bytes, machine, described, err);
+    if (code == 0)
+        limit_threads(described, programs);
     if (code == 0)
         code = fit_programs(memory, machine, described, programs, err);
     if (code != 0)
@@ -184,5 +194,6 @@ struct report_base cli_base(const struct cli_programs *programs, uint32_t i)
                                 .cpi_base = speed->cpi_base[CLI_CURVE_BEST],
                                 .overlap = speed->overlap[CLI_CURVE_BEST],
                                 .from = names[speed->from],
-                                .why = speed->why};
+                                .why = speed->why,
+                                .threads = programs->program[i]->threads};
 }

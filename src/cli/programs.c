@@ -273,7 +273,10 @@ struct statcc_program cli_program(const struct cli_programs *programs, uint32_t 
     const struct analysis_program *p = programs->program[i];
     const struct cli_speed *speed = &programs->speed[i];
     const struct statcc_curve *const curves[CLI_CURVES] = {&p->curve, &p->low, &p->high};
+    const struct statcc_curve *const own[CLI_CURVES] = {&p->own, &p->own_low, &p->own_high};
     struct statcc_program made = statcc_paper_program(curves[which], p->references_per_instruction);
+    made.private_curve = own[which];
+    made.threads = p->threads;
     made.cpi_base = speed->cpi_base[which];
     made.overlap = speed->overlap[which];
     made.pipelined = speed->pipelined;
@@ -286,7 +289,8 @@ struct statcc_phased cli_program_phases(const struct cli_programs *programs, uin
     struct statcc_phased made = {.n = 1, .share = {1}, .program = {cli_program(programs, i, CLI_CURVE_BEST)}};
     for (uint32_t a = 0; a < p->phases; a++) {
         made.program[a] = made.program[0];
-        made.program[a].curve = &p->phase_curve[a];
+        made.program[a].curve = made.program[a].private_curve =
+            &p->phase_curve[a]; /* of one thread at a time */
         made.share[a] = p->phase_share[a];
     }
     made.n = p->phases > 0 ? p->phases : 1;

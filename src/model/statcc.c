@@ -56,6 +56,8 @@ struct statcc_program statcc_paper_program(const struct statcc_curve *curve,
                                            double references_per_instruction)
 {
     return (struct statcc_program){.curve = curve,
+                                   .private_curve = curve,
+                                   .threads = 1,
                                    .references_per_instruction = references_per_instruction,
                                    .cpi_base = 1,
                                    .overlap = 1,
@@ -71,7 +73,7 @@ static void private_misses(const struct statcc_machine *machine, const struct st
 {
     double outer = miss;
     for (uint32_t level = machine->privates; level-- > 0;) {
-        outer = fmax(outer, statcc_curve_miss(program->curve, machine->private_lines[level]));
+        outer = fmax(outer, statcc_curve_miss(program->private_curve, machine->private_lines[level]));
         result[level] = outer;
     }
 }
@@ -99,6 +101,12 @@ double statcc_cpi(const struct statcc_machine *machine, const struct statcc_prog
                (reference_cycles(machine, program, miss) / program->overlap + miss * wait_cycles);
 }
 
+/* Of all threads together. */
+static double references_per_cycle(const struct statcc_program *p, double cpi)
+{
+    return p->threads * p->references_per_instruction / cpi;
+}
+
 /* --- the system of equations --- */
 
 struct system {
@@ -115,7 +123,7 @@ static double touched_lines(const struct system *s, const double *cpi, double cy
     for (uint32_t i = 0; i < s->n; i++) {
         const struct statcc_program *p = &s->programs[i];
         if (p->partition_lines == 0)
-            lines += statcc_curve_lines(p->curve, cycles * p->references_per_instruction / cpi[i]);
+            lines += statcc_curve_lines(p->curve, cycles * references_per_cycle(p, cpi[i]));
     }
     return lines;
 }
@@ -166,7 +174,7 @@ static void share(struct system *s, const double *cpi, double *lines, double *mi
         else if (isinf(cycles)) /* everything fits */
             lines[i] = statcc_curve_lines(p->curve, 1e300);
         else
-            lines[i] = statcc_curve_lines(p->curve, cycles * p->references_per_instruction / cpi[i]);
+            lines[i] = statcc_curve_lines(p->curve, cycles * references_per_cycle(p, cpi[i]));
         miss[i] = statcc_curve_miss(p->curve, lines[i]);
     }
 }
@@ -178,7 +186,7 @@ static double traffic(const struct system *s, const double *miss, double wait_cy
     for (uint32_t i = 0; i < s->n; i++) {
         const struct statcc_program *p = &s->programs[i];
         double cpi = p->cpi_factor * statcc_cpi(s->machine, p, miss[i], wait_cycles);
-        lines += p->lines_per_miss * miss[i] * p->references_per_instruction / cpi;
+        lines += p->lines_per_miss * miss[i] * references_per_cycle(p, cpi);
     }
     return lines;
 }
@@ -276,6 +284,8 @@ static int check_program(const struct statcc_machine *m, const struct statcc_pro
 {
     if (!above_zero(p->references_per_instruction))
         return error_set(err, -EINVAL, "program %u: references per instruction must be above 0", number);
+    if (!(p->threads >= 1) || !isfinite(p->threads))
+        return error_set(err, -EINVAL, "program %u: one thread or more must work at a time", number);
     if (!(p->cpi_base >= 0) || !isfinite(p->cpi_base))
         return error_set(err, -EINVAL, "program %u: the base CPI must be 0 or more", number);
     if (!(p->overlap >= 1) || !isfinite(p->overlap))
@@ -319,7 +329,7 @@ int statcc_solve(const struct statcc_machine *machine, const struct statcc_progr
         r->miss_ratio = miss[i];
         private_misses(machine, p, miss[i], r->private_miss);
         r->cpi = statcc_cpi(machine, p, miss[i], solution->wait_cycles);
-        r->lines_per_cycle = p->lines_per_miss * miss[i] * p->references_per_instruction / r->cpi;
+        r->lines_per_cycle = p->lines_per_miss * miss[i] * references_per_cycle(p, r->cpi);
         r->unknown = lines[i] > p->curve->known_lines;
         moved += r->lines_per_cycle;
     }

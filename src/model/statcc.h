@@ -59,7 +59,11 @@ struct statcc_machine {
 extern const struct statcc_machine statcc_paper;
 
 struct statcc_program {
-    const struct statcc_curve *curve;
+    const struct statcc_curve *curve; /* of a cache that all its threads share */
+    const struct statcc_curve
+        *private_curve; /* of caches that each thread has for itself: the private levels */
+    double threads;     /* that work at the same time, each at this CPI: so many times as many references; at
+                           least 1 */
     double references_per_instruction; /* above 0 */
     double cpi_base;                   /* cycles of an instruction but for its references; 0 or more */
     double overlap; /* of references with each other and with instructions: latencies count 1/overlap; at
@@ -70,16 +74,16 @@ struct statcc_program {
     double partition_lines; /* a partition of the shared cache of its own; 0: competes for the rest */
     double cpi_factor;      /* deliberate error of the CPI model (experiment 3 of the paper); 1: none */
 };
-/* As in the paper: base 1.0, no overlap, the rest neutral. */
+/* As in the paper: base 1.0, no overlap, one thread, the rest neutral. */
 struct statcc_program statcc_paper_program(const struct statcc_curve *curve,
                                            double references_per_instruction);
 
 struct statcc_result {
     double miss_ratio;                   /* of the shared cache, by references of the program */
     double private_miss[STATCC_PRIVATE]; /* of private levels, likewise */
-    double cpi;                          /* without cpi_factor */
+    double cpi;                          /* of each thread, without cpi_factor */
     double lines;                        /* the program's share of the shared cache */
-    double lines_per_cycle;              /* moved from and to memory */
+    double lines_per_cycle;              /* moved from and to memory, by all threads */
     int unknown;                         /* its share is beyond known_lines */
 };
 

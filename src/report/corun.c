@@ -32,7 +32,7 @@ static void csv(FILE *out, const struct report_corun *c)
     fputs("program,size_bytes", out);
     for (size_t i = 0; i < COLUMNS; i++)
         fprintf(out, ",%s", columns[i]);
-    fputs(",cpi_base,overlap,base_from,phases,mean_miss_ratio,mean_cpi\n", out);
+    fputs(",cpi_base,overlap,base_from,phases,mean_miss_ratio,mean_cpi,threads\n", out);
     for (uint32_t k = 0; k < c->n; k++) {
         values(&c->rows[k], value);
         report_csv_string(out, c->rows[k].program);
@@ -43,6 +43,7 @@ static void csv(FILE *out, const struct report_corun *c)
         fprintf(out, ",%u,", c->rows[k].phases);
         report_csv_number(out, c->rows[k].mean_miss_ratio);
         report_csv_next_number(out, c->rows[k].mean_cpi);
+        report_csv_next_number(out, c->bases[k].threads);
         putc('\n', out);
     }
 }

@@ -32,7 +32,7 @@ static int is_same(const struct report_place *p)
 
 static void csv(FILE *out, const struct report_place *p)
 {
-    fputs("cache,size_bytes,program,slowdown,cpi_base,overlap,base_from\n", out);
+    fputs("cache,size_bytes,program,slowdown,cpi_base,overlap,base_from,threads\n", out);
     for (uint32_t m = 0; m < p->problem->ncaches; m++)
         for (uint32_t i = 0; i < p->problem->programs; i++) {
             if (p->result->cache[i] != m)
@@ -41,6 +41,7 @@ static void csv(FILE *out, const struct report_place *p)
             report_csv_string(out, p->bases[i].program);
             report_csv_next_number(out, p->result->slowdown[i]);
             report_base_csv(out, &p->bases[i]);
+            report_csv_next_number(out, p->bases[i].threads);
             putc('\n', out);
         }
 }

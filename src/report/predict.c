@@ -8,7 +8,7 @@
 static void csv(FILE *out, const struct report_predict *p)
 {
     fputs("level,size_bytes,latency_cycles,miss_ratio,ci_low,ci_high,cycles_share,cpi,ns_per_ref,"
-          "cpi_base,overlap,base_from\n",
+          "cpi_base,overlap,base_from,threads\n",
           out);
     for (size_t i = 0; i < p->n; i++) {
         const struct report_predict_row *r = &p->rows[i];
@@ -18,6 +18,7 @@ static void csv(FILE *out, const struct report_predict *p)
         for (size_t k = 0; k < sizeof values / sizeof values[0]; k++)
             report_csv_next_number(out, values[k]);
         report_base_csv(out, p->base);
+        report_csv_next_number(out, p->base->threads);
         putc('\n', out);
     }
 }

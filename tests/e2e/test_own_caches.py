@@ -266,3 +266,62 @@ def test_hotspots_refused(cachegram, sweeps, tmp_path):
         profile.execute("DELETE FROM thread_histogram")
     got = run([cachegram, "hotspots", "--threads", "separate", db])
     assert got.status == 1 and b"does not distinguish threads" in got.err and got.err.count(b"\n") == 1
+
+
+MANY = """
+#include <pthread.h>
+#include <stdlib.h>
+enum { THREADS = 12, WORDS = 24 * 1024 / 8 };
+static volatile long data[THREADS][WORDS];
+static pthread_barrier_t together;
+static void *run(void *mine)
+{
+    volatile long *words = mine;
+    pthread_barrier_wait(&together);
+    for (int i = 0; i < 1500; i++)
+        for (int k = 0; k < WORDS; k += 8) (void)words[k];
+    pthread_barrier_wait(&together);
+    return NULL;
+}
+int main(void)
+{
+    pthread_t thread[THREADS];
+    pthread_barrier_init(&together, NULL, THREADS);
+    for (int i = 0; i < THREADS; i++) pthread_create(&thread[i], NULL, run, (void *)data[i]);
+    for (int i = 0; i < THREADS; i++) pthread_join(thread[i], NULL);
+}
+"""
+
+
+def values(db):
+    with sqlite3.connect(db) as profile:
+        return dict(profile.execute("SELECT key, value FROM run"))
+
+
+def test_many_threads(cachegram, tmp_path):
+    """Twelve threads, each with a twelfth of the work: report distinguishes their caches, and predict and corun give each of
+    them private levels of its own and let them make twelve times as many references."""
+    (tmp_path / "many.c").write_text(MANY)
+    subprocess.run(["gcc", "-O1", "-pthread", "-o", tmp_path / "many", tmp_path / "many.c"], check=True)
+    db = tmp_path / "p.db"
+    assert run([cachegram, "record", *FULL, "-o", db, "--", tmp_path / "many"]).status == 0
+    shown = run([cachegram, "report", db]).out.decode()
+    assert "12 threads work at the same time" in shown and "one for each thread" in shown
+    own, shared = curve(cachegram, db, "--threads", "separate"), curve(cachegram, db)
+    assert own[32] < 0.02 < 0.9 < curve(cachegram, db, "--threads", "separate", sizes="16K")[16]
+
+    def rows(*arguments):
+        got = run([cachegram, *arguments, "--llc", "192K", "--private", "32K", "--format", "csv"])
+        assert got.status == 0, got.err
+        return list(csv.DictReader(io.StringIO(got.out.decode())))
+
+    private, last, _ = rows("predict", db)
+    assert float(last["miss_ratio"]) == pytest.approx(shared[192], rel=1e-4)
+    assert float(private["miss_ratio"]) == pytest.approx(max(own[32], shared[192]), rel=1e-4)
+    [alone] = rows("corun", db)
+    assert float(private["threads"]) == float(alone["threads"]) == pytest.approx(12, rel=0.01)
+    mix = float(values(db)["touches"]) / float(values(db)["instructions"])
+    traffic = 12 * shared[192] * mix * LINE / float(alone["solo_cpi"])
+    assert float(alone["bytes_per_cycle"]) == pytest.approx(traffic, rel=0.01)
+    said = run([cachegram, "predict", db, "--llc", "192K"]).out.decode()
+    assert "12 threads work at the same time, each with private caches of its own; CPI is that of each" in said

@@ -245,7 +245,7 @@ def test_place(folder):
     # Two loops fit together in none of the caches; each fits alone, or next to a small one.
     names = ["large.db", "small.db"]
     got = rows("place", "-n", "2", *names, "--caches", "2M:2,2M:2", cwd=folder)
-    assert list(got[0]) == ["cache", "size_bytes", "program", "slowdown", "cpi_base", "overlap", "base_from"]
+    assert list(got[0]) == ["cache", "size_bytes", "program", "slowdown", "cpi_base", "overlap", "base_from", "threads"]
     for cache in "01":
         assert sorted(r["program"] for r in got if r["cache"] == cache) == ["large", "small"]
     best = json.loads(cachegram("place", "-n", "2", *names, "--caches", "2M:2,2M:2", "--format", "json",

@@ -233,6 +233,45 @@ static void test_streams(void **state)
     free(loop);
 }
 
+/* Two programs of n threads and one, against n + 1 programs of one; and levels that each thread has for
+ * itself. */
+static void test_threads(void **state)
+{
+    (void)state;
+    static const double own_points[][2] = {{1, 1}, {15, 1}, {16, 0.25}};
+    struct statcc_curve *stream = curve_of(2, stream_points), *own = curve_of(3, own_points);
+    struct statcc_machine machine = machine_of(1, 100);
+    struct statcc_program two[2] = {statcc_paper_program(stream, 0.5), statcc_paper_program(stream, 0.5)};
+    struct statcc_result results[2], one;
+    two[0].threads = 3;
+    machine.bandwidth_lines = 1;
+    solve(&machine, two, 2, results);
+    near(results[0].lines, 75, 1e-6);
+    near(results[0].cpi, results[1].cpi, 1e-9);
+    near(results[0].lines_per_cycle, 3 * results[1].lines_per_cycle, 1e-9);
+    struct statcc_program four[4] = {two[1], two[1], two[1], two[1]};
+    struct statcc_result apart[4];
+    solve(&machine, four, 4, apart);
+    near(results[0].cpi, apart[0].cpi, 1e-6);
+    near(results[0].lines, 3 * apart[0].lines, 1e-6);
+    /* What the private level holds is by the threads' own curve, but not less than the shared one's misses.
+     */
+    machine = (struct statcc_machine){
+        .privates = 1, .private_lines = {16}, .shared_lines = 100, .latency_cycles = {1, 10, 100}};
+    two[0].private_curve = own;
+    solve(&machine, two, 1, &one);
+    near(one.private_miss[0], 1, 1e-9);
+    static const double shared_points[][2] = {{1, 1}, {64, 0.125}};
+    struct statcc_curve *shared = curve_of(2, shared_points);
+    two[0].curve = shared;
+    solve(&machine, two, 1, &one);
+    near(one.private_miss[0], 0.25, 1e-9);
+    near(one.cpi, 1 + 0.5 * (0.75 * 1 + 0.125 * 10 + 0.125 * 100), 1e-9);
+    free(stream);
+    free(own);
+    free(shared);
+}
+
 static void test_partitions(void **state)
 {
     (void)state;
@@ -512,17 +551,13 @@ static void test_cliffs(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_solo_exact),
-                                       cmocka_unit_test(test_cpi_by_hand),
-                                       cmocka_unit_test(test_equal_programs),
-                                       cmocka_unit_test(test_streams),
-                                       cmocka_unit_test(test_partitions),
-                                       cmocka_unit_test(test_paper_literally),
-                                       cmocka_unit_test(test_curve_from_points),
-                                       cmocka_unit_test(test_bandwidth),
-                                       cmocka_unit_test(test_fit),
-                                       cmocka_unit_test(test_bad_values),
-                                       cmocka_unit_test(test_against_simulation),
-                                       cmocka_unit_test(test_cliffs)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_solo_exact),      cmocka_unit_test(test_cpi_by_hand),
+        cmocka_unit_test(test_equal_programs),  cmocka_unit_test(test_streams),
+        cmocka_unit_test(test_threads),         cmocka_unit_test(test_partitions),
+        cmocka_unit_test(test_paper_literally), cmocka_unit_test(test_curve_from_points),
+        cmocka_unit_test(test_bandwidth),       cmocka_unit_test(test_fit),
+        cmocka_unit_test(test_bad_values),      cmocka_unit_test(test_against_simulation),
+        cmocka_unit_test(test_cliffs)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

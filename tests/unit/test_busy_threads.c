@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which threads worked at the same time, from profiles with known windows. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "analysis/busy-threads.h"
+#include "profile/windows.h"
+
+static struct profile *p;
+
+static int begin(void **state)
+{
+    struct error err;
+    char name[] = "/tmp/test_busy_threads-XXXXXX";
+    (void)state;
+    int fd = mkstemp(name);
+    assert_true(fd >= 0);
+    close(fd);
+    unlink(name);
+    assert_int_equal(profile_create(name, &p, &err), 0);
+    unlink(name);
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    profile_close(p, 0, NULL);
+    return 0;
+}
+
+/* One window of a thread; exact: `work` references, otherwise so many ns of CPU time. */
+static void add(uint64_t process, uint32_t tid, int exact, uint64_t start, uint64_t end_ns, uint64_t work)
+{
+    static struct hist none;
+    static uint64_t id;
+    struct error err;
+    const struct profile_time_window w = {.id = ++id,
+                                          .process = process,
+                                          .tid = tid,
+                                          .exact = exact,
+                                          .start_ns = start,
+                                          .end_ns = end_ns,
+                                          .cpu_ns = exact ? 0 : work,
+                                          .references = exact ? work : 0};
+    assert_int_equal(profile_add_time_window(p, &w, exact ? &none : NULL, &err), 0);
+}
+
+static void expect(size_t threads, double parallel)
+{
+    struct analysis_busy busy = analysis_busy_threads(p);
+    assert_int_equal(busy.threads, threads);
+    assert_true(busy.parallel > parallel - 1e-9 && busy.parallel < parallel + 1e-9);
+}
+
+static void nothing(void **state)
+{
+    (void)state;
+    expect(0, 1);
+}
+
+/* However many there are: each of 64 has less than 2% of the work. */
+static void many_equal(void **state)
+{
+    (void)state;
+    for (uint32_t tid = 1; tid <= 64; tid++)
+        for (int exact = 0; exact < 2; exact++)
+            add(1, tid, exact, exact ? 0 : 100, exact ? 100 : 1000, 500);
+    expect(64, 64);
+}
+
+/* A thread that only waits for the others, and one that does little. */
+static void main_and_helper(void **state)
+{
+    (void)state;
+    add(1, 1, 0, 0, 1000, 10);
+    add(1, 2, 0, 0, 1000, 940);
+    add(1, 3, 0, 0, 1000, 50);
+    expect(1, 1);
+}
+
+static void unequal(void **state)
+{
+    (void)state;
+    add(1, 1, 0, 0, 1000, 600);
+    add(1, 2, 0, 0, 1000, 300);
+    expect(2, 1.5);
+}
+
+/* A thousand threads, of which three work at a time, and a process of little work with two. */
+static void one_after_the_other(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < 1000; i++)
+        add(1, i + 10, 1, 100 * (i / 3), 100 * (i / 3) + 100, 1000);
+    add(2, 5000, 1, 0, 1000, 10000);
+    add(2, 5001, 1, 0, 1000, 10000);
+    expect(3, 3);
+}
+
+static void processes(void **state)
+{
+    (void)state;
+    for (uint64_t process = 1; process <= 8; process++)
+        add(process, 1, 0, 0, 1000, 1000);
+    expect(1, 1);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+    const struct CMUnitTest tests[] = {TEST(nothing), TEST(many_equal),          TEST(main_and_helper),
+                                       TEST(unequal), TEST(one_after_the_other), TEST(processes)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
