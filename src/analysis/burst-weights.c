@@ -35,6 +35,20 @@ static int take_missed(const struct analysis_sample *s, struct analysis_weights 
     return code;
 }
 
+/* The bursts, and the part that was recorded completely. */
+static int load_all(struct profile *p, const char *name, unsigned line_bytes, int separate, struct loaded *l,
+                    struct analysis_curve *curve, struct error *err)
+{
+    *curve = (struct analysis_curve){
+        .profile = name, .line_bytes = line_bytes, .separate = separate, .clock_error = NAN};
+    int code = loaded_make(l, p, 0, err);
+    if (code == 0 && separate && !(l->thread_time = thread_time_load(p, err)))
+        code = -ENOMEM;
+    if (code == 0)
+        code = loaded_bursts(p, 0, l, curve, err);
+    return code == 0 ? loaded_full_part(p, 0, l, curve, err) : code;
+}
+
 int analysis_sample_load(struct profile *p, const char *name, unsigned line_bytes, int separate,
                          struct analysis_sample **sample, struct error *err)
 {
@@ -44,15 +58,7 @@ int analysis_sample_load(struct profile *p, const char *name, unsigned line_byte
         return error_set(err, -ENOMEM, "out of memory computing the weights of bursts");
     struct loaded *l = &s->loaded;
     double rest_ns;
-    s->curve = (struct analysis_curve){
-        .profile = name, .line_bytes = line_bytes, .separate = separate, .clock_error = NAN};
-    int code = loaded_make(l, p, 0, err);
-    if (code == 0 && separate && !(l->thread_time = thread_time_load(p, err)))
-        code = -ENOMEM;
-    if (code == 0)
-        code = loaded_bursts(p, 0, l, &s->curve, err);
-    if (code == 0)
-        code = loaded_full_part(p, 0, l, &s->curve, err);
+    int code = load_all(p, name, line_bytes, separate, l, &s->curve, err);
     if (code == 0 && s->curve.bursts == 0 && l->parts == 0)
         code = loaded_nothing(p, name, err);
     if (code == 0)
@@ -167,22 +173,18 @@ void analysis_weights_free(struct analysis_weights *weights)
 }
 
 int analysis_each_burst(
-    struct profile *p, const char *name, unsigned line_bytes, const struct curve_point *points, size_t n,
-    void (*place)(void *ctx, const struct profile_burst *burst, struct analysis_burst *placed), void *ctx,
-    struct analysis_burst **bursts, size_t *nbursts, double **miss_ratio, struct error *err)
+    struct profile *p, const char *name, unsigned line_bytes, int separate, const struct curve_point *points,
+    size_t n, void (*place)(void *ctx, const struct profile_burst *burst, struct analysis_burst *placed),
+    void *ctx, struct analysis_burst **bursts, size_t *nbursts, double **miss_ratio, struct error *err)
 {
     struct loaded l = {0};
-    struct analysis_curve curve = {.profile = name, .line_bytes = line_bytes, .clock_error = NAN};
+    struct analysis_curve curve;
     uint32_t *groups = NULL;
     double rest_ns;
     *bursts = NULL;
     *miss_ratio = NULL;
     *nbursts = 0;
-    int code = loaded_make(&l, p, 0, err);
-    if (code == 0)
-        code = loaded_bursts(p, 0, &l, &curve, err);
-    if (code == 0)
-        code = loaded_full_part(p, 0, &l, &curve, err);
+    int code = load_all(p, name, line_bytes, separate, &l, &curve, err);
     if (code == 0)
         code = loaded_weigh(p, &l, 0, &curve, &rest_ns, err);
     if (code == 0) {

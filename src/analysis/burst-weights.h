@@ -83,12 +83,12 @@ struct analysis_burst {
 
 /*
  * For a profile of bursts: each burst's miss ratios at the sizes of points[n], in miss_ratio[burst * n +
- * point] (NaN: not known). What is known from watched lines comes from the bursts of the same group. Both
- * results are malloc'ed. Without bursts *nbursts is 0.
+ * point] (NaN: not known); separate: in caches of their threads' own. What is known from watched lines comes
+ * from the bursts of the same group. Both results are malloc'ed. Without bursts *nbursts is 0.
  */
 int analysis_each_burst(
-    struct profile *p, const char *name, unsigned line_bytes, const struct curve_point *points, size_t n,
-    void (*place)(void *ctx, const struct profile_burst *burst, struct analysis_burst *placed), void *ctx,
-    struct analysis_burst **bursts, size_t *nbursts, double **miss_ratio, struct error *err);
+    struct profile *p, const char *name, unsigned line_bytes, int separate, const struct curve_point *points,
+    size_t n, void (*place)(void *ctx, const struct profile_burst *burst, struct analysis_burst *placed),
+    void *ctx, struct analysis_burst **bursts, size_t *nbursts, double **miss_ratio, struct error *err);
 
 #endif

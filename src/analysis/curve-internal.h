@@ -11,8 +11,8 @@ int analysis_curve_sparse(struct profile *p, enum analysis_model model, struct a
 /* Mode "burst". line_bytes and profile are set, counts are 0. */
 int analysis_curve_bursts(struct profile *p, const struct analysis_question *question,
                           struct analysis_curve *curve, struct error *err);
-/* The windows of a phase that were recorded in full mode: sets points and references. -ENODATA if there are
- * none. */
+/* The windows of a phase that were recorded in full mode: sets points and references, of caches that threads
+ * share or have for themselves (curve->separate). -ENODATA if there are none. */
 int analysis_curve_phase_exact(struct profile *p, uint32_t phase, struct analysis_curve *curve,
                                struct error *err);
 

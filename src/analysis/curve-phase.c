@@ -20,10 +20,11 @@ int analysis_curve_phase_exact(struct profile *p, uint32_t phase, struct analysi
     for (size_t i = 0; i < windows.n && code == 0; i++) {
         const struct profile_time_window *w = &windows.list[i];
         sampled |= w->phase == phase && !w->exact;
-        if (!w->exact || w->phase != phase || (code = profile_time_window_stack(p, w->id, &h[1], err)) != 0)
+        if (!w->exact || w->phase != phase ||
+            (code = profile_time_window_stack(p, w->id, curve->separate, &h[1], err)) != 0)
             continue;
         hist_merge(&h[0], &h[1]);
-        cold += w->cold;
+        cold += curve->separate ? w->own_cold : w->cold;
     }
     if (code == 0 && curve->references == 0)
         code = error_set(err, -ENODATA, "the profile '%s' holds no %s of phase %u", curve->profile,

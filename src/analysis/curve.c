@@ -263,14 +263,13 @@ int analysis_curve_compute(struct profile *p, const struct analysis_question *qu
     curve->separate = question->separate;
     if (question->separate)
         curve->busy_threads = 0;
-    if (question->separate && (question->model != ANALYSIS_MODEL_LRU || question->phase))
-        return error_set(err, -EINVAL,
-                         "caches of single threads can be computed for the lru model only, for all phases");
+    if (question->separate && question->model != ANALYSIS_MODEL_LRU)
+        return error_set(err, -EINVAL, "caches of single threads can be computed for the lru model only");
     if (question->separate && (curve->lines_rate < 1 || strcmp(mode, "sparse") == 0))
         return error_set(err, -EINVAL,
                          "the profile '%s' does not distinguish threads: record without --lines",
                          curve->profile);
-    if (curve->full && question->separate && !question->ways)
+    if (curve->full && question->separate && !question->ways && !question->phase)
         return compute_threads(p, question->tid, curve, err);
     if ((curve->full || curve->lines_rate < 1) && question->tid)
         return analysis_refuse_thread(curve->profile, "", err);

@@ -79,12 +79,12 @@ static int take_exact(struct work *w, size_t i, struct hist *h, struct error *er
 {
     struct analysis_timeline *t = w->t;
     const struct profile_time_window *x = &w->windows.list[i];
-    int code = profile_time_window_stack(w->p, x->id, h, err);
-    double total = (double)h->total + (double)x->cold;
+    uint64_t cold = t->separate ? x->own_cold : x->cold;
+    int code = profile_time_window_stack(w->p, x->id, t->separate, h, err);
+    double total = (double)h->total + (double)cold;
     for (size_t k = 0; k < t->nsizes && code == 0; k++) {
         double lines = fmax(1, floor(t->sizes[k] / t->line_bytes));
-        t->miss_ratio[i * t->nsizes + k] =
-            total > 0 ? (hist_at_least(h, lines) + (double)x->cold) / total : NAN;
+        t->miss_ratio[i * t->nsizes + k] = total > 0 ? (hist_at_least(h, lines) + (double)cold) / total : NAN;
     }
     return code;
 }
@@ -292,11 +292,12 @@ static int compute(struct profile *p, const struct curve_point *points, size_t n
 {
     struct work w = {.p = p, .t = timeline};
     size_t phases = 1; /* numbers 0 .. phases - 1 */
-    *timeline = (struct analysis_timeline){.profile = timeline->profile, .selection = timeline->selection};
+    *timeline = (struct analysis_timeline){
+        .profile = timeline->profile, .selection = timeline->selection, .separate = timeline->separate};
     int code = prepare(&w, points, n, &phases, err);
     if (code == 0)
-        code = analysis_each_burst(p, timeline->profile, timeline->line_bytes, points, n, place_burst, &w,
-                                   &w.bursts, &w.nbursts, &w.of_burst, err);
+        code = analysis_each_burst(p, timeline->profile, timeline->line_bytes, timeline->separate, points, n,
+                                   place_burst, &w, &w.bursts, &w.nbursts, &w.of_burst, err);
     if (code == 0) {
         timeline->bursts = w.nbursts;
         code = find_refs(&w, phases, err);

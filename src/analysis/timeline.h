@@ -43,6 +43,7 @@ struct analysis_phase {
 struct analysis_timeline {
     const char *profile;                        /* file name */
     const struct analysis_selection *selection; /* only windows of these threads; NULL: all */
+    int separate; /* each thread has a cache of its own; else all of a process share one */
     unsigned line_bytes;
     double *sizes; /* bytes */
     size_t nsizes;
@@ -59,9 +60,10 @@ struct analysis_timeline {
 };
 
 /*
- * The timeline at the sizes of points[n]. timeline->profile and ->selection are set by the caller; everything
- * else is set here. Of a selection, windows and phases have the values that they have among all; sums are of
- * the selected windows. -ENODATA with err if the profile has no windows, or none that is selected.
+ * The timeline at the sizes of points[n]. timeline->profile, ->selection and ->separate are set by the
+ * caller; everything else is set here. Of a selection, windows and phases have the values that they have
+ * among all; sums are of the selected windows. -ENODATA with err if the profile has no windows, or none that
+ * is selected.
  */
 int analysis_timeline_compute(struct profile *p, const struct curve_point *points, size_t n,
                               struct analysis_timeline *timeline, struct error *err);

@@ -167,8 +167,8 @@ static int check_options(const struct arguments *a)
     int other_model = q->model != ANALYSIS_MODEL_LRU, selected = a->curve.function || a->curve.object;
     if (q->phase && (other_model || q->tid || q->ways))
         return cli_misuse("mrc", "--phase cannot be combined with --model, --thread or --ways");
-    if (q->separate && (q->phase || other_model))
-        return cli_misuse("mrc", "--threads separate cannot be combined with --model or --phase");
+    if (q->separate && other_model)
+        return cli_misuse("mrc", "--threads separate cannot be combined with --model");
     if (selected && (other_model || q->ways))
         return cli_misuse("mrc", "--function and --object cannot be combined with --model or --ways");
     return 0;

@@ -208,6 +208,7 @@ static int load_grid(struct reading *r, size_t columns, struct error *err)
     while (n > 0 && r->sizes.points[n - 1].size_bytes > LARGEST_OVER_TIME)
         n--;
     r->timeline.profile = r->file;
+    r->timeline.separate = r->separate.points != NULL;
     int code = analysis_timeline_compute(r->p, r->sizes.points, n, &r->timeline, err);
     if (code == -ENODATA || code == -ENOENT || (code == 0 && r->timeline.n < WINDOWS_LEAST))
         return 0;
@@ -270,7 +271,8 @@ static void put_text(FILE *out, const struct reading *r, const struct report_sty
         putc('\n', out);
     report_summary_text(out, &r->summary, &parts, style);
     if (r->grid.columns > 0) {
-        fputs("\nMiss ratio by cache size and time, with phases (see cachegram timeline)\n", out);
+        fprintf(out, "\nMiss ratio by cache size%s and time, with phases (see cachegram timeline)\n",
+                r->timeline.separate ? ", one cache for each thread," : "");
         report_heatmap(out, &r->timeline, &r->grid, style);
         report_slow_phase(out, &r->timeline);
     }

@@ -8,12 +8,13 @@
 #include "analysis/phase-variation.h"
 #include "report/timeline.h"
 
-enum { OPT_SIZES = 1, OPT_AXIS, OPT_COMM, OPT_TID };
+enum { OPT_SIZES = 1, OPT_AXIS, OPT_COMM, OPT_TID, OPT_THREADS };
 
 static const struct option options[] = {
     {"sizes", required_argument, NULL, OPT_SIZES},
     {"comm", required_argument, NULL, OPT_COMM},
     {"tid", required_argument, NULL, OPT_TID},
+    {"threads", required_argument, NULL, OPT_THREADS},
     {"help", no_argument, NULL, 'h'},
     CLI_OUTPUT_OPTIONS,
     {NULL, 0, NULL, 0},
@@ -24,6 +25,7 @@ static const struct option timeline_options[] = {
     {"axis", required_argument, NULL, OPT_AXIS},
     {"comm", required_argument, NULL, OPT_COMM},
     {"tid", required_argument, NULL, OPT_TID},
+    {"threads", required_argument, NULL, OPT_THREADS},
     {"help", no_argument, NULL, 'h'},
     CLI_OUTPUT_OPTIONS,
     {NULL, 0, NULL, 0},
@@ -35,7 +37,9 @@ static const struct option timeline_options[] = {
 
 #define SELECTION_HELP                                                    \
     "  --comm NAME             only processes that ran this executable\n" \
-    "  --tid TID               only this thread\n"
+    "  --tid TID               only this thread\n"                        \
+    "  --threads together|separate\n"                                     \
+    "                          one cache for all threads (default), or one for each\n"
 
 static const char timeline_usage[] =
     "usage: cachegram timeline [OPTIONS] [FILE]\n"
@@ -68,6 +72,7 @@ static int run(const char *command, const char *usage, int argc, char **argv, in
 {
     const struct cli_syntax syntax = {command, usage, ":h", phases ? options : timeline_options, NULL};
     struct analysis_selection selection = {0};
+    struct analysis_timeline timeline = {0};
     enum analysis_axis axis = ANALYSIS_AXIS_REFS;
     struct cli_output output = {.format = REPORT_TEXT};
     const char *sizes = CLI_TIMELINE_SIZES;
@@ -81,6 +86,9 @@ static int run(const char *command, const char *usage, int argc, char **argv, in
             selection.comm = optarg;
         else if (opt == OPT_TID) {
             if (cli_number_option(command, "--tid", "thread", optarg, &selection.tid) != 0)
+                return 2;
+        } else if (opt == OPT_THREADS) {
+            if ((timeline.separate = cli_threads_option(command, optarg)) < 0)
                 return 2;
         } else if (strcmp(optarg, "time") == 0 || strcmp(optarg, "refs") == 0)
             axis = optarg[0] == 't' ? ANALYSIS_AXIS_TIME : ANALYSIS_AXIS_REFS;
@@ -96,7 +104,7 @@ static int run(const char *command, const char *usage, int argc, char **argv, in
     if (!points)
         return cli_misuse(command, "%s", err.text);
     struct report_style style = report_style_of(stdout, output.color);
-    struct analysis_timeline timeline = {.profile = file};
+    timeline.profile = file;
     struct analysis_grid grid = {0};
     int code = cli_open_profile(file, &p, &err);
     if (code == 0) {

@@ -155,14 +155,14 @@ static void warn_incomplete(const struct analysis_curve *exact)
                 report_extent(exact->extent));
 }
 
-static int load_timeline(const char *file, const struct curve_point *points,
+static int load_timeline(const char *file, int separate, const struct curve_point *points,
                          struct analysis_timeline *timeline, struct error *err)
 {
     struct profile *p;
     int status = profile_open(file, &p, err);
     if (status < 0)
         return status;
-    *timeline = (struct analysis_timeline){.profile = file};
+    *timeline = (struct analysis_timeline){.profile = file, .separate = separate};
     status = analysis_timeline_compute(p, points, TIME_SIZES, timeline, err);
     profile_close(p, 0, NULL);
     return status;
@@ -219,9 +219,9 @@ static int compare_times(const char *sampled, const char *full, struct result *r
     struct curve_point points[TIME_SIZES] = {{0}};
     for (size_t i = 0; i < TIME_SIZES; i++)
         points[i].size_bytes = (double)(1024u << i);
-    int status = load_timeline(sampled, points, &a, err);
+    int status = load_timeline(sampled, r->separate, points, &a, err);
     if (status == 0)
-        status = load_timeline(full, points, &b, err);
+        status = load_timeline(full, r->separate, points, &b, err);
     if (status == 0)
         status = compare_grids(&a, &b, r, err);
     analysis_timeline_clear(&a);

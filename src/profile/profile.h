@@ -12,7 +12,7 @@
 #include "base/hist.h"
 #include "base/packed-hist.h"
 
-#define PROFILE_SCHEMA_VERSION 15
+#define PROFILE_SCHEMA_VERSION 16
 
 struct profile; /* opaque */
 

@@ -33,7 +33,7 @@ static const char profile_schema[] =
     "CREATE TABLE time_window(id INTEGER PRIMARY KEY, process INTEGER, tid INTEGER, kind TEXT, start_ns "
     "INTEGER,"
     " end_ns INTEGER, cpu_ns INTEGER, refs INTEGER, cold INTEGER, ticks INTEGER, bursts INTEGER,"
-    " phase INTEGER, stack BLOB);"
+    " phase INTEGER, stack BLOB, own_cold INTEGER, own_stack BLOB);"
     "CREATE TABLE phase(id INTEGER PRIMARY KEY, windows INTEGER, refs INTEGER, cpu_ns INTEGER,"
     " first_window INTEGER);"
     "CREATE TABLE native(process INTEGER, tid INTEGER, reason TEXT, cpu_ns INTEGER,"

@@ -15,21 +15,27 @@ int profile_clear_time_windows(struct profile *p, struct error *err)
 }
 
 int profile_add_time_window(struct profile *p, const struct profile_time_window *window,
-                            const struct hist *stack, struct error *err)
+                            const struct hist *stack, const struct hist *own, struct error *err)
 {
-    struct packed_hist packed = {.total = 0};
-    if (stack && packed_hist_set(&packed, stack) < 0)
-        return error_set(err, -ENOMEM, "out of memory writing the profile '%s'", p->path);
-    int code = PROFILE_EXECUTE(
-        p, err,
-        "INSERT INTO time_window(id, process, tid, kind, start_ns, end_ns, cpu_ns, refs, cold, ticks, bursts,"
-        " phase, stack) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        value_int(window->id), value_int(window->process), value_int(window->tid),
-        value_text(window->exact ? "exact" : "sampled"), value_int(window->start_ns),
-        value_int(window->end_ns), value_int(window->cpu_ns), value_int_if(window->exact, window->references),
-        value_int_if(window->exact, window->cold), value_int(window->ticks), value_int(window->bursts),
-        value_id(window->phase), value_blob(packed.bytes, packed.size));
+    struct packed_hist packed = {.total = 0}, packed_own = {.total = 0};
+    int code = 0;
+    if ((stack && packed_hist_set(&packed, stack) < 0) || (own && packed_hist_set(&packed_own, own) < 0))
+        code = error_set(err, -ENOMEM, "out of memory writing the profile '%s'", p->path);
+    if (code == 0)
+        code = PROFILE_EXECUTE(
+            p, err,
+            "INSERT INTO time_window(id, process, tid, kind, start_ns, end_ns, cpu_ns, refs, cold, ticks, "
+            "bursts,"
+            " phase, stack, own_cold, own_stack) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            value_int(window->id), value_int(window->process), value_int(window->tid),
+            value_text(window->exact ? "exact" : "sampled"), value_int(window->start_ns),
+            value_int(window->end_ns), value_int(window->cpu_ns),
+            value_int_if(window->exact, window->references), value_int_if(window->exact, window->cold),
+            value_int(window->ticks), value_int(window->bursts), value_id(window->phase),
+            value_blob(packed.bytes, packed.size), value_int_if(window->exact, window->own_cold),
+            value_blob(packed_own.bytes, packed_own.size));
     packed_hist_clear(&packed);
+    packed_hist_clear(&packed_own);
     return code;
 }
 
@@ -58,6 +64,7 @@ static void take(sqlite3_stmt *s, void *element)
         .ticks = (uint64_t)sqlite3_column_int64(s, 9),
         .bursts = (uint64_t)sqlite3_column_int64(s, 10),
         .phase = (uint32_t)sqlite3_column_int64(s, 11),
+        .own_cold = (uint64_t)sqlite3_column_int64(s, 12),
     };
 }
 
@@ -65,8 +72,8 @@ int profile_time_windows(struct profile *p, struct profile_time_window **windows
                          struct error *err)
 {
     static const struct profile_rows rows = {
-        .sql = "SELECT id, process, tid, kind, start_ns, end_ns, cpu_ns, refs, cold, ticks, bursts, phase"
-               " FROM time_window ORDER BY id",
+        .sql = "SELECT id, process, tid, kind, start_ns, end_ns, cpu_ns, refs, cold, ticks, bursts, phase,"
+               " own_cold FROM time_window ORDER BY id",
         .table = "time_window",
         .size = sizeof **windows,
         .take = take,
@@ -74,9 +81,14 @@ int profile_time_windows(struct profile *p, struct profile_time_window **windows
     return profile_read_rows(p, &rows, windows, n, err);
 }
 
-int profile_time_window_stack(struct profile *p, uint64_t id, struct hist *stack, struct error *err)
+int profile_time_window_stack(struct profile *p, uint64_t id, int separate, struct hist *stack,
+                              struct error *err)
 {
-    sqlite3_stmt *s = profile_stmt(p, "SELECT stack FROM time_window WHERE id = ?", err);
+    sqlite3_stmt *s =
+        profile_stmt(p,
+                     separate ? "SELECT coalesce(own_stack, stack) FROM time_window WHERE id = ?"
+                              : "SELECT stack FROM time_window WHERE id = ?",
+                     err);
     if (!s)
         return -EINVAL;
     sqlite3_bind_int64(s, 1, (sqlite3_int64)id);

@@ -55,6 +55,8 @@ static void put_json_head(FILE *out, const struct analysis_timeline *t)
 {
     report_json_member_string(out, "{\n  ", "profile", t->profile);
     fprintf(out, ",\n  \"complete\": %s", t->incomplete ? "false" : "true");
+    if (t->separate)
+        fputs(",\n  \"threads\": \"separate\"", out);
     report_json_member_number(out, ",\n  ", "cpu_time_share", t->covered);
     fprintf(out, ",\n  \"line_bytes\": %u,\n  \"bursts\": %zu,\n  \"exact_windows\": %zu,\n  \"sizes\": [",
             t->line_bytes, t->bursts, t->exact);
@@ -262,7 +264,8 @@ static void put_missing(FILE *out, const struct analysis_timeline *t)
 
 static void put_origin(FILE *out, const struct analysis_timeline *t)
 {
-    fprintf(out, "%zu window%s of %u-byte lines, ", t->n, t->n == 1 ? "" : "s", t->line_bytes);
+    fprintf(out, "%zu window%s of %u-byte lines, %s", t->n, t->n == 1 ? "" : "s", t->line_bytes,
+            t->separate ? "a cache for each thread, " : "");
     if (t->exact == t->n) {
         fputs("all exact\n\n", out);
         return;

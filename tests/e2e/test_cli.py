@@ -21,7 +21,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 CACHEGRAM = os.environ.get("CACHEGRAM", str(ROOT / "build" / "src" / "cli" / "cachegram"))
 SCHEMA = """
 PRAGMA application_id = 0x4367726d;
-PRAGMA user_version = 15;
+PRAGMA user_version = 16;
 CREATE TABLE run(key TEXT PRIMARY KEY, value) WITHOUT ROWID;
 CREATE TABLE process(id INTEGER PRIMARY KEY, pid, ppid, exe, start_ns);
 CREATE TABLE counter(process, name TEXT, value, PRIMARY KEY(process, name)) WITHOUT ROWID;

@@ -247,7 +247,7 @@ def test_verify(cachegram, sweeps):
 
 @pytest.mark.parametrize("options, why", [
     (["--model", "random"], "cannot be combined with --model"),
-    (["--phase", "1"], "cannot be combined with --model or --phase"),
+    (["--phase", "99"], "has no phase 99"),
     (["--thread", "1"], "has no references by thread 1"),
 ])
 def test_refused(options, why, cachegram, sweeps, tmp_path):
@@ -325,3 +325,36 @@ def test_many_threads(cachegram, tmp_path):
     assert float(alone["bytes_per_cycle"]) == pytest.approx(traffic, rel=0.01)
     said = run([cachegram, "predict", db, "--llc", "192K"]).out.decode()
     assert "12 threads work at the same time, each with private caches of its own; CPI is that of each" in said
+
+
+@pytest.mark.parametrize("options", [FULL, ["--allowance", "60s"], [*BURST, "--gap-us", "2000"]], ids=["full", "first", "bursts"])
+def test_over_time(options, cachegram, sweeps, tmp_path):
+    """Windows and phases of threads with caches of their own: by windows, by phases (timeline and mrc --phase), and by the
+    curve, as many references miss."""
+    db = tmp_path / "p.db"
+    exact = options == FULL or "60s" in options
+    rounds = 1500 if exact else 30000
+    assert run([cachegram, "record", *options, "-o", db, "--", sweeps, "own", 64, 256, rounds]).status == 0
+    whole = curve(cachegram, db, "--threads", "separate")
+
+    def rows(command):
+        got = run([cachegram, command, "--threads", "separate", "--format", "csv", "--sizes", "32K,192K,1M", db])
+        assert got.status == 0, got.err
+        return list(csv.DictReader(io.StringIO(got.out.decode())))
+
+    for command in ("timeline", "phases"):
+        table = rows(command)
+        refs = sum(float(r["refs"]) for r in table) / 3
+        for size in (32, 192, 1024):
+            misses = sum(float(r["refs"]) * float(r["miss_ratio"] or "nan") for r in table if int(r["size_bytes"]) == size * KB)
+            assert misses / refs == pytest.approx(whole[size], abs=1e-3 if exact else 0.1), (command, size)
+    if exact:
+        phases = {r["phase"]: float(r["refs"]) for r in rows("phases")}
+        by_phase = {p: curve(cachegram, db, "--threads", "separate", "--phase", p) for p in phases}
+        for size in (32, 192, 1024):
+            misses = sum(phases[p] * by_phase[p][size] for p in phases)
+            assert misses / sum(phases.values()) == pytest.approx(whole[size], abs=1e-3)
+    head = run([cachegram, "timeline", "--threads", "separate", "--sizes", "192K", db]).out.decode()
+    assert "a cache for each thread" in head.splitlines()[0]
+    assert '"threads": "separate"' in run([cachegram, "phases", "--threads", "separate", "--format", "json", db]).out.decode()
+    assert "Miss ratio by cache size, one cache for each thread, and time" in run([cachegram, "report", db]).out.decode()

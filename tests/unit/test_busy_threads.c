@@ -50,7 +50,7 @@ static void add(uint64_t process, uint32_t tid, int exact, uint64_t start, uint6
                                           .end_ns = end_ns,
                                           .cpu_ns = exact ? 0 : work,
                                           .references = exact ? work : 0};
-    assert_int_equal(profile_add_time_window(p, &w, exact ? &none : NULL, &err), 0);
+    assert_int_equal(profile_add_time_window(p, &w, exact ? &none : NULL, NULL, &err), 0);
 }
 
 static void expect(size_t threads, double parallel)

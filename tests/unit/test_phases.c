@@ -321,15 +321,19 @@ static void test_joined(void **state)
     struct error err;
     enum { BUFFERS = 9000 };
     struct windows *w = windows_new(64, 0, &err);
-    struct hist *h = calloc(1, sizeof *h);
-    uint64_t refs = 0, cold = 0;
+    struct hist *h = calloc(1, sizeof *h), *own_stack = calloc(1, sizeof *h);
+    uint64_t refs = 0, cold = 0, own_cold = 0;
+    hist_add(own_stack, 30, 299999);
     for (uint64_t i = 0; i < BUFFERS; i++) {
         struct wire_desc desc = {
             .tid = 3 + i % 2, .start_ns = i * 1000, .end_ns = i * 1000 + 900, .cpu_end_ns = 900};
         uint64_t distance = i < BUFFERS / 2 ? 20 : 2000;
         hist_add(h, distance, 300000);
         /* No code is known, hence no phase. */
-        assert_int_equal(windows_buffer(w, 1, NULL, &desc, 300010, h, HIST_BINS, 10, NULL, NULL), 0);
+        /* The second half of each thread's buffers is farther in the shared cache than in its own. */
+        const struct windows_distances shared = {h, HIST_BINS, 10}, own = {own_stack, 64, 11};
+        assert_int_equal(
+            windows_buffer(w, 1, NULL, &desc, 300010, &shared, i < BUFFERS / 2 ? NULL : &own, NULL, NULL), 0);
         h->count[hist_bin(distance)] = h->total = 0;
         refs += 300010;
         cold += 10;
@@ -338,19 +342,27 @@ static void test_joined(void **state)
     size_t n;
     struct profile_time_window *list = store(w, &n, &p);
     assert_in_range(n, COLLECT_WINDOWS / 2, COLLECT_WINDOWS);
-    uint64_t misses = 0;
+    uint64_t misses = 0, own_misses = 0;
     for (size_t i = 0; i < n; i++) {
         refs -= list[i].references;
         cold -= list[i].cold;
         assert_int_equal(list[i].phase, 0);
-        assert_int_equal(profile_time_window_stack(p, list[i].id, h, &err), 0);
+        assert_int_equal(profile_time_window_stack(p, list[i].id, 0, h, &err), 0);
         assert_int_equal(h->total, list[i].references - list[i].cold);
         misses += (uint64_t)hist_at_least(h, 1024);
         assert_true(hist_at_least(h, 16) == (double)h->total && hist_at_least(h, 2048) == 0);
+        assert_int_equal(profile_time_window_stack(p, list[i].id, 1, h, &err), 0);
+        assert_int_equal(h->total, list[i].references - list[i].own_cold);
+        assert_true(hist_at_least(h, 16) == (double)h->total && hist_at_least(h, 64) == 0);
+        own_misses += (uint64_t)hist_at_least(h, 22);
+        own_cold += list[i].own_cold;
     }
     assert_int_equal(refs, 0);
     assert_int_equal(cold, 0);
     assert_int_equal(misses, (uint64_t)BUFFERS / 2 * 300000);
+    assert_int_equal(own_misses, (uint64_t)BUFFERS / 2 * 299999);
+    assert_int_equal(own_cold, (uint64_t)BUFFERS / 2 * (10 + 11));
+    free(own_stack);
     free(list);
     free(h);
     profile_abandon(p);

@@ -169,7 +169,7 @@ static void measure(struct job *job)
         batch->far = far_from(&job->far, nfar);
         batch->own = far_from(&job->own, nown);
         out->status = thread_stacks_touch(source->threads, job->desc.tid, distances, &batch->touches,
-                                          &batch->own, &batch->has_own);
+                                          &out->own, &batch->own, &batch->has_own);
         if (out->status < 0)
             break;
         out->status = process_stack_touch(source->stack, &batch->touches, &out->stack, source->run,
@@ -178,7 +178,7 @@ static void measure(struct job *job)
         nown += batch->own.n;
     }
     out->bins = hist_bin(stackdist_lines(distances)) + 1;
-    thread_stacks_buffer(source->threads, &out->stack, out->bins, out->cold);
+    thread_stacks_buffer(source->threads, &out->stack, out->bins, out->cold, &out->own);
 }
 
 /* The thread of a stage: as soon as the stage before has finished a job, it is its turn. */
@@ -370,4 +370,5 @@ void ahead_take(struct ahead *a)
     struct ahead_buffer *out = &a->jobs[a->taken++ % JOBS]->out;
     memset(out->stack.count, 0, out->bins * sizeof(out->stack.count[0]));
     out->stack.total = 0;
+    thread_buffer_clear(&out->own);
 }

@@ -45,7 +45,8 @@ struct ahead_buffer {
     size_t nbatches;
     struct hist stack; /* stack distances; those of bins below `bins` only */
     uint32_t bins;
-    uint64_t cold; /* first touches */
+    uint64_t cold;            /* first touches */
+    struct thread_buffer own; /* both in the thread's own stack */
 };
 
 /*

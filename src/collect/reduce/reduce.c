@@ -45,6 +45,7 @@ struct reducer {
     struct code_use *use;                 /* of processes that have ended; NULL: not looked at */
     struct hist hist[PROFILE_HIST_KINDS]; /* full mode */
     struct hist buffer_stack;             /* full mode: stack distances of the buffer that is reduced */
+    struct thread_buffer own;             /* likewise, in the thread's own stack */
     struct ahead *ahead;                  /* full mode: NULL until it is needed, or if it cannot be had */
     int in_turn;                          /* buffers are not decoded ahead */
     struct jit_watch jit;
@@ -312,7 +313,7 @@ static int take_lines(void *ctx, const uint64_t *lines, size_t n)
         if ((own = sites_far(s->sites, n, 1)) == NULL)
             return -ENOMEM;
         status = thread_stacks_touch(s->threads, s->tid, process_stack_distances(s->stack), &batch.touches,
-                                     own, &batch.has_own);
+                                     &r->own, own, &batch.has_own);
         if (status == 0)
             status = process_stack_touch(s->stack, &batch.touches, &r->buffer_stack, r->hist, &s->cold, far);
     }
@@ -381,13 +382,18 @@ static int add_to_window(struct reducer *r, struct reduce_process *process, cons
     uint32_t bins =
         ahead != NULL ? ahead->bins : hist_bin(stackdist_lines(process_stack_distances(sink->stack))) + 1;
     const struct hist *stack = ahead != NULL ? &ahead->stack : &r->buffer_stack;
-    int status = windows_buffer(r->windows, process->id, process->places, desc, counts->references, stack,
-                                bins, sink->cold, process->decoder, executed);
+    const struct thread_buffer *own = ahead != NULL ? &ahead->own : &r->own;
+    if (ahead == NULL)
+        thread_stacks_buffer(sink->threads, stack, bins, sink->cold, &r->own);
+    const struct windows_distances shared = {stack, bins, sink->cold},
+                                   of_thread = {&own->stack, own->bins, own->cold};
+    int status = windows_buffer(r->windows, process->id, process->places, desc, counts->references, &shared,
+                                own->bins > 0 ? &of_thread : NULL, process->decoder, executed);
     merge_stack(r, stack, bins);
     if (ahead == NULL) {
-        thread_stacks_buffer(sink->threads, stack, bins, sink->cold);
         memset(r->buffer_stack.count, 0, bins * sizeof(r->buffer_stack.count[0]));
         r->buffer_stack.total = 0;
+        thread_buffer_clear(&r->own);
     }
     return status;
 }

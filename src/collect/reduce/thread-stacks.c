@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 #include "base/array.h"
 #include "base/packed-hist.h"
@@ -119,7 +120,8 @@ static int find_thread(struct thread_stacks *s, uint32_t tid, const struct stack
 }
 
 int thread_stacks_touch(struct thread_stacks *s, uint32_t tid, const struct stackdist *process,
-                        const struct process_touches *t, struct stackdist_far *far, int *is_own)
+                        const struct process_touches *t, struct thread_buffer *buffer,
+                        struct stackdist_far *far, int *is_own)
 {
     size_t done = 0;
     int status = find_thread(s, tid, process);
@@ -138,13 +140,20 @@ int thread_stacks_touch(struct thread_stacks *s, uint32_t tid, const struct stac
     for (size_t i = 0; i <= t->nrepeats && status == 0 && own->distances != NULL; i++) {
         const struct stackdist_repeat *repeat = i < t->nrepeats ? &t->repeats[i] : NULL;
         size_t to = repeat != NULL ? repeat->at : t->n;
-        status =
-            stackdist_touch_part(own->distances, t->lines, done, to, own->stack, NULL, NULL, &own->cold, far);
+        status = stackdist_touch_part(own->distances, t->lines, done, to, &buffer->stack, NULL, NULL,
+                                      &buffer->cold, far);
         done = to;
         if (status == 0 && repeat != NULL)
-            stackdist_repeat(own->distances, t->lines + done - repeat->lines, repeat, own->stack, NULL);
+            stackdist_repeat(own->distances, t->lines + done - repeat->lines, repeat, &buffer->stack, NULL);
     }
     return status;
+}
+
+void thread_buffer_clear(struct thread_buffer *b)
+{
+    memset(b->stack.count, 0, b->bins * sizeof(b->stack.count[0]));
+    b->stack.total = b->cold = 0;
+    b->bins = 0;
 }
 
 static int is_alive(const struct thread_stacks *s, uint32_t tid)
@@ -181,12 +190,24 @@ static void end_threads(struct thread_stacks *s)
     s->most = 2 * s->live + LIVE_FIRST;
 }
 
-void thread_stacks_buffer(struct thread_stacks *s, const struct hist *stack, uint32_t bins, uint64_t cold)
+static void add_bins(struct hist *sum, const struct hist *stack, uint32_t bins)
 {
     for (uint32_t bin = 0; bin < bins; bin++)
-        s->process->count[bin] += stack->count[bin];
-    s->process->total += stack->total;
+        sum->count[bin] += stack->count[bin];
+    sum->total += stack->total;
+}
+
+void thread_stacks_buffer(struct thread_stacks *s, const struct hist *stack, uint32_t bins, uint64_t cold,
+                          struct thread_buffer *buffer)
+{
+    struct own *own = s->n > 0 ? &s->threads[s->last] : NULL;
+    add_bins(s->process, stack, bins);
     s->cold += cold;
+    if (own != NULL && own->distances != NULL) {
+        buffer->bins = hist_bin(stackdist_lines(own->distances)) + 1;
+        add_bins(own->stack, &buffer->stack, buffer->bins);
+        own->cold += buffer->cold;
+    }
     s->buffers++;
     if (s->live > s->most + BUFFERS_LATE)
         end_threads(s);

@@ -34,6 +34,7 @@ struct window {
     double data[PHASES_DATA]; /* of its bursts, summed */
     uint64_t data_bursts;
     uint64_t *stack; /* COARSE_BINS; exact windows only */
+    uint64_t *own;   /* likewise, in a cache of the thread's own; NULL: the same */
 };
 
 struct thread {
@@ -191,8 +192,10 @@ void windows_free(struct windows *w)
 {
     if (w == NULL)
         return;
-    for (size_t i = 0; i < w->n; i++)
+    for (size_t i = 0; i < w->n; i++) {
         free(w->list[i].stack);
+        free(w->list[i].own);
+    }
     free(w->list);
     free(w->threads);
     free(w);
@@ -222,13 +225,27 @@ static uint64_t size_of(const struct window *x)
     return x->row.cpu_ns > x->profiled_ns ? x->row.cpu_ns - x->profiled_ns : 0;
 }
 
+static void add_coarse(uint64_t *sum, const uint64_t *stack)
+{
+    for (uint32_t bin = 0; bin < COARSE_BINS; bin++)
+        sum[bin] += stack[bin];
+}
+
 /* Adds `from`, which is later. */
 static void join(struct window *into, struct window *from)
 {
+    if (into->own != NULL) {
+        add_coarse(into->own, from->own != NULL ? from->own : from->stack);
+        free(from->own);
+    } else if (from->own != NULL) {
+        into->own = from->own;
+        add_coarse(into->own, into->stack);
+    }
     into->row.end_ns = from->row.end_ns;
     into->row.cpu_ns += from->row.cpu_ns;
     into->row.references += from->row.references;
     into->row.cold += from->row.cold;
+    into->row.own_cold += from->row.own_cold;
     into->row.ticks += from->row.ticks;
     into->row.bursts += from->row.bursts;
     into->profiled_ns += from->profiled_ns;
@@ -237,8 +254,8 @@ static void join(struct window *into, struct window *from)
         into->code[i] += from->code[i];
     for (unsigned i = 0; i < PHASES_DATA; i++)
         into->data[i] += from->data[i];
-    for (uint32_t bin = 0; from->stack != NULL && bin < COARSE_BINS; bin++)
-        into->stack[bin] += from->stack[bin];
+    if (from->stack != NULL)
+        add_coarse(into->stack, from->stack);
     free(from->stack);
 }
 
@@ -324,9 +341,16 @@ int windows_process(struct windows *w, uint64_t process, uint32_t tid, uint64_t 
     return 0;
 }
 
+static void add_distances(const struct windows *w, uint64_t *sum, const struct windows_distances *d)
+{
+    for (uint32_t bin = 0; bin < d->bins; bin++)
+        sum[w->coarse[bin]] += d->stack->count[bin];
+}
+
 int windows_buffer(struct windows *w, uint64_t process, struct windows_code *code,
-                   const struct wire_desc *desc, uint64_t references, const struct hist *stack, uint32_t bins,
-                   uint64_t cold, const struct decoder *decoder, const struct decode_sites *executed)
+                   const struct wire_desc *desc, uint64_t references, const struct windows_distances *shared,
+                   const struct windows_distances *own, const struct decoder *decoder,
+                   const struct decode_sites *executed)
 {
     int status;
     struct thread *t = thread_of(w, process, desc->tid, &status);
@@ -339,11 +363,18 @@ int windows_buffer(struct windows *w, uint64_t process, struct windows_code *cod
     x->row.end_ns = t->at_ns = since(w, desc->end_ns);
     x->row.cpu_ns += desc->cpu_end_ns > desc->cpu_start_ns ? desc->cpu_end_ns - desc->cpu_start_ns : 0;
     x->row.references += references;
-    x->row.cold += cold;
+    x->row.cold += shared->cold;
+    x->row.own_cold += own != NULL ? own->cold : shared->cold;
     t->cpu_ns = desc->cpu_end_ns;
     t->inherited = 0;
-    for (uint32_t bin = 0; bin < bins; bin++)
-        x->stack[w->coarse[bin]] += stack->count[bin];
+    if (own != NULL && x->own == NULL) {
+        if ((x->own = malloc(COARSE_BINS * sizeof(*x->own))) == NULL)
+            return -ENOMEM;
+        memcpy(x->own, x->stack, COARSE_BINS * sizeof(*x->own));
+    }
+    add_distances(w, x->stack, shared);
+    if (x->own != NULL)
+        add_distances(w, x->own, own != NULL ? own : shared);
     add_blocks(x->code, code, decoder, executed, 0);
     close_if_full(w, t, x);
     return 0;
@@ -451,6 +482,19 @@ static void describe_sampled(const struct window *x, struct phases_window *out)
         out->data[i] = x->data[i] / (double)x->data_bursts;
 }
 
+static struct hist *refine(const struct windows *w, const uint64_t *coarse, struct hist *h)
+{
+    if (coarse == NULL)
+        return NULL;
+    h->total = 0;
+    for (uint32_t bin = 0; bin < COARSE_BINS; bin++) {
+        h->count[w->fine[bin]] = coarse[bin];
+        h->total += coarse[bin];
+    }
+    return h;
+}
+
+/* scratch[2]: all 0, except at the lower edges of bins. */
 static int put_window(const struct windows *w, const struct window *x, uint64_t id, uint32_t phase,
                       struct hist *scratch, struct profile *p, struct error *err)
 {
@@ -458,17 +502,8 @@ static int put_window(const struct windows *w, const struct window *x, uint64_t 
     row.id = id;
     row.phase = phase;
     row.cpu_ns = x->row.exact ? x->row.cpu_ns : size_of(x);
-    if (x->stack == NULL)
-        return profile_add_time_window(p, &row, NULL, err);
-    for (uint32_t bin = 0; bin < COARSE_BINS; bin++) {
-        scratch->count[w->fine[bin]] = x->stack[bin];
-        scratch->total += x->stack[bin];
-    }
-    int status = profile_add_time_window(p, &row, scratch, err);
-    for (uint32_t bin = 0; bin < COARSE_BINS; bin++)
-        scratch->count[w->fine[bin]] = 0;
-    scratch->total = 0;
-    return status;
+    return profile_add_time_window(p, &row, refine(w, x->stack, &scratch[0]), refine(w, x->own, &scratch[1]),
+                                   err);
 }
 
 /* Whether phases can be found without delay: sampled windows take eight times as long as exact ones. */
@@ -484,7 +519,7 @@ int windows_store(struct windows *w, int last, struct profile *p, struct error *
         return 0;
     w->stored = now;
     struct phases_window *found = calloc(w->n + 1, sizeof(*found));
-    struct hist *scratch = calloc(1, sizeof(*scratch));
+    struct hist *scratch = calloc(2, sizeof(*scratch));
     int status = found != NULL && scratch != NULL ? 0 : -ENOMEM;
     for (size_t i = 0; i < w->n && status == 0; i++) {
         const struct window *x = &w->list[i];

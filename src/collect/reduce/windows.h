@@ -37,13 +37,20 @@ void windows_free(struct windows *w); /* NULL is allowed */
  * -ENOMEM.
  */
 int windows_process(struct windows *w, uint64_t process, uint32_t tid, uint64_t start_ns, uint64_t cpu_ns);
+/* What a buffer's touches are in some cache. */
+struct windows_distances {
+    const struct hist *stack; /* stack distances; those of bins below `bins` only */
+    uint32_t bins;
+    uint64_t cold; /* first touches */
+};
 /*
- * Full mode: a buffer was reduced. stack: its stack distances, those of bins below `bins` only; cold: its
- * first touches; executed: counts of the blocks executed in it (decoder). 0, or -ENOMEM.
+ * Full mode: a buffer was reduced. shared: in a cache that the threads of the process share; own: in one of
+ * its thread alone, NULL: the same; executed: counts of the blocks executed in it (decoder). 0, or -ENOMEM.
  */
 int windows_buffer(struct windows *w, uint64_t process, struct windows_code *code,
-                   const struct wire_desc *desc, uint64_t references, const struct hist *stack, uint32_t bins,
-                   uint64_t cold, const struct decoder *decoder, const struct decode_sites *executed);
+                   const struct wire_desc *desc, uint64_t references, const struct windows_distances *shared,
+                   const struct windows_distances *own, const struct decoder *decoder,
+                   const struct decode_sites *executed);
 /* A burst was reduced; executed: NULL if not counted. 0, or -ENOMEM. */
 int windows_burst(struct windows *w, uint64_t process, struct windows_code *code,
                   const struct wire_desc *desc, const struct hist *stack, uint64_t first_touches,
