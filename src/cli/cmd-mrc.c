@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "analysis/hotspots-sizes.h"
-#include "report/hotspots.h"
+#include "report/hotspot-names.h"
 
 enum { OPT_MODEL = 1, OPT_SIZES, OPT_THREAD, OPT_THREADS, OPT_WAYS, OPT_PHASE, OPT_FUNCTION, OPT_OBJECT };
 

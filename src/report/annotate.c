@@ -9,6 +9,7 @@
 
 #include "base/base-name.h"
 #include "base/sizes.h"
+#include "report/hotspot-names.h"
 #include "report/hotspots.h"
 #include "symbols/jit-map.h"
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/sizes.h"
-#include "report/hotspots.h"
+#include "report/hotspot-names.h"
 
 #define NAME_ROOM REPORT_NAME_ROOM
 #define VICTIM_COLUMNS 32

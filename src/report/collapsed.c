@@ -9,6 +9,7 @@
 
 #include "base/base-name.h"
 #include "report/calls.h"
+#include "report/hotspot-names.h"
 #include "report/hotspots.h"
 #include "report/report.h"
 

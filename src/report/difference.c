@@ -7,7 +7,7 @@
 
 #include "base/base-name.h"
 #include "base/sizes.h"
-#include "report/hotspots.h"
+#include "report/hotspot-names.h"
 #include "report/shorten.h"
 
 #define NAME_ROOM REPORT_NAME_ROOM

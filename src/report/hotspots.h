@@ -40,19 +40,6 @@ void report_hotspots_brief(FILE *out, const struct analysis_hotspots *h, size_t 
 
 /* As collapsed stacks, a line for each row: frames separated by ';', and millionths of all misses. */
 void report_hotspots_collapsed(FILE *out, const struct analysis_hotspots *h);
-/* A data object's name as tables have it; NULL: unknown. */
-void report_object_name(const struct profile_object *object, char *text, size_t size);
-/* Whether the row is of that function and object, by the names that tables have, a variable's own name, or a
- * pattern (fnmatch). NULL: any. */
-int report_hotspot_is(const struct analysis_hotspots *h, const struct analysis_hotspot *row,
-                      const char *function, const char *object);
-/* Whether the row is of code that the compiler has inlined from that function, or from one inlined into it.
- */
-int report_hotspot_is_inlined(const struct analysis_hotspots *h, const struct analysis_hotspot *row,
-                              const char *function);
-/* A row's name in one piece: "function", "function file:line", "object", or "function, object". */
-void report_hotspot_name(const struct analysis_hotspots *h, const struct analysis_hotspot *row, char *text,
-                         size_t size);
 /* What a row is, as members of a JSON object: "function": ..., "object": ... */
 void report_hotspot_json_name(FILE *out, const struct analysis_hotspots *h,
                               const struct analysis_hotspot *row);
