@@ -66,6 +66,13 @@ int loaded_full_part(struct profile *p, uint32_t tid, struct loaded *l, struct a
  * placed by it, if the run began in full mode; NaN: not known. */
 int loaded_weigh(struct profile *p, struct loaded *l, uint32_t tid, const struct analysis_curve *curve,
                  double *rest_ns, struct error *err);
+/* For loaded_make: bounds the rates of bursts, and fills in those that are missing or of cold code. */
+int loaded_rates(struct loaded *l, struct error *err);
+/* References per ns in native execution by which a burst is weighted. */
+double loaded_weight_rate(const struct profile_burst *b);
+/* Gets a stored histogram, or leaves it as it is if there is none. */
+int loaded_hist(struct profile *p, uint64_t burst, enum profile_hist kind, struct packed_hist *into,
+                struct error *err);
 /* The profile's number of that name, or 0 if there is none that is positive. */
 double positive_number(struct profile *p, const char *key);
 /* Sum of the weights of the first n bursts. */
