@@ -184,6 +184,17 @@ def test_declared_elsewhere(compiler, cachegram, tmp_path):
         assert float(first["miss_share"]) > 0.4, what
 
 
+def test_short_loops(cachegram, tmp_path):
+    """Loops of a fiftieth of a short run: all, or nearly all, have their field and the use of their lines."""
+    db = tmp_path / "p.db"
+    record(cachegram, "full", db, build_target(TARGETS / "hot_turns.c", tmp_path))
+    rows = [row for row in hotspots(cachegram, db, "--by", "function,field")
+            if row["object"] == row["function"].replace("turn", "table") and float(row["miss_share"]) > 0.01]
+    assert len(rows) == 32
+    assert sum(row["field"] == "hot" for row in rows) >= 28
+    assert sum(row["line_used_share"] != "" for row in rows) >= 28
+
+
 def test_no_array(program, cachegram, tmp_path):
     """Cells that do not begin where their block does: instructions know the field, offsets do not."""
     db = tmp_path / "p.db"

@@ -384,10 +384,19 @@ static void count_conflicts(struct shape *s, double weight, struct objects *obje
     s->references += weight * p->nreferences;
 }
 
-/* The size until the next piece. */
-static double draw_interval(struct shape *s, double every)
+/* One reference in so many is looked at. */
+static double every(const struct shape *s, int in_burst)
 {
-    double most = every * (double)s->looked_at / ((double)s->pieces * (double)s->steps);
+    double grown = (double)s->steps / COLLECT_SHAPE_GROWS;
+    if (in_burst)
+        return COLLECT_SHAPE_BURSTS_EVERY;
+    return fmin(fmax(grown, COLLECT_SHAPE_FIRST_EVERY), COLLECT_SHAPE_EVERY);
+}
+
+/* The size until the next piece. */
+static double draw_interval(struct shape *s, double one_in)
+{
+    double most = one_in * (double)s->looked_at / ((double)s->pieces * (double)s->steps);
     return 2 * random_unit(&s->random) * s->size * fmin(1.0 / COLLECT_SHAPE_PARTS, most);
 }
 
@@ -429,9 +438,7 @@ int shape_buffer(struct shape *s, const struct shape_buffer *b, struct objects *
     s->since = 0;
     s->pieces++;
     s->looked_at += (uint64_t)looked_at;
-    s->ahead = s->steps < COLLECT_SHAPE_ALL && !b->in_burst
-                   ? 0
-                   : draw_interval(s, b->in_burst ? COLLECT_SHAPE_BURSTS_EVERY : COLLECT_SHAPE_EVERY);
+    s->ahead = s->steps < COLLECT_SHAPE_ALL && !b->in_burst ? 0 : draw_interval(s, every(s, b->in_burst));
     return status == -ECANCELED ? 0 : status;
 }
 
