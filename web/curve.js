@@ -134,8 +134,10 @@ export function valuesTable(command, columns, rows, rowClass = () => null) {
 }
 
 function runSeries(data, c, log, phase) {
-    const { lru, random } = data;
-    const series = [lineSeries("LRU", lru.points, c.first, "solid", log)];
+    const { lru, lru_own: own, random } = data;
+    const series = [lineSeries(own ? "LRU, shared by the threads" : "LRU", lru.points, c.first, "solid", log)];
+    if (own)
+        series.push(lineSeries("LRU, one for each thread", own.points, c.first, "dotted", log));
     if (random)
         series.push(lineSeries("random replacement", random.points, c.second, "dashed", log));
     if (phase) {
@@ -156,6 +158,10 @@ function runSeries(data, c, log, phase) {
 function pointLines(data, i) {
     const p = data.lru.points[i];
     const lines = [`Cache of ${sizeAbout(p.size_bytes)}`, p.miss_ratio === null ? "LRU: not enough samples" : `LRU: ${percent(p.miss_ratio)}${between(p)}`];
+    if (data.lru_own) {
+        const own = data.lru_own.points[i];
+        lines.push(own.miss_ratio === null ? "one for each thread: not enough samples" : `one for each thread: ${percent(own.miss_ratio)}${between(own)}`);
+    }
     if (data.random && data.random.points[i].miss_ratio !== null)
         lines.push(`random replacement: ${percent(data.random.points[i].miss_ratio)}`);
     return lines;
@@ -164,9 +170,11 @@ function pointLines(data, i) {
 export function curveSection(data) {
     if (!data.lru)
         return missing("Miss ratio by cache size", "curve", data.no_curve);
-    const { lru: { points, line_bytes }, random } = data;
+    const { lru: { points, line_bytes }, lru_own: own, random } = data;
     const columns = [["size", null, p => sizeAbout(p.size_bytes)],
         ...[["bytes", "size_bytes"], ["LRU", "miss_ratio"], ["low", "ci_low"], ["high", "ci_high"]].map(([title, name]) => [title, name, p => csvNumber(p[name])])];
+    if (own)
+        columns.push(...[["one for each thread", "miss_ratio"], ["low", "ci_low"], ["high", "ci_high"]].map(([title, name]) => [title, `own_${name}`, (p, i) => csvNumber(own.points[i][name])]));
     if (random)
         columns.push(["random", "random", (p, i) => csvNumber(random.points[i].miss_ratio)]);
     let phase = null;

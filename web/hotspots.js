@@ -156,21 +156,22 @@ export function hotspotsSection(data) {
         rows.sort((a, b) => (key(a) < key(b) ? -1 : key(a) > key(b) ? 1 : 0) * (ascending ? 1 : -1));
         body.replaceChildren(...rows.flatMap(({ row, name }) => lines(row, name, table)));
         const { least_row, least_call, most_calls, most_depth } = data.names, command = `cachegram hotspots --call-graph --by ${by.value} --size ${sizeText(data.sizes[size.value])}`;
-        callsNote.textContent = !table.rows.some(row => row.tree) ? "" : `Click a name with \u25b8 for the calls that led to its code when it missed, innermost first, with their shares of its misses${by.value.includes("object") ? " on any data" : ""} in the whole run. `
+        const own = table.threads ? " --threads separate" : "";
+        callsNote.textContent = !table.rows.some(row => row.tree) ? "" : `Click a name with \u25b8 for the calls that led to its code when it missed, innermost first, with their shares of its misses${by.value.includes("object") ? " on any data" : ""} in the whole run${own ? ", in a cache that the threads share" : ""}. `
             + `Not on this page: calls of rows with less than ${percent(least_row, 0)} of the misses, calls with less than ${percent(least_call, 0)} of a row's misses (or more, where over ${most_calls} are left), and those more than ${most_depth} levels up. All: ${command} --format json`;
         for (const th of heads) {
             th.removeAttribute("aria-sort");
             if (th.dataset.key === sort)
                 th.setAttribute("aria-sort", ascending ? "ascending" : "descending");
         }
-        more.textContent = table.rows_left_out ? `${table.rows_left_out} more with fewer misses are not on this page: cachegram hotspots --by ${by.value}${ofPhase ? ` --phase ${phase}` : ""} --size ${sizeText(data.sizes[size.value])} --limit 0` : "";
+        more.textContent = table.rows_left_out ? `${table.rows_left_out} more with fewer misses are not on this page: cachegram hotspots --by ${by.value}${own}${ofPhase ? ` --phase ${phase}` : ""} --size ${sizeText(data.sizes[size.value])} --limit 0` : "";
     }
 
     function show() {
         const bytes = data.sizes[size.value], table = tableOf(treeKind);
         sizeShown.textContent = sizeText(bytes);
         size.setAttribute("aria-valuetext", sizeText(bytes));
-        ratio.textContent = `Miss ratio${ofPhase ? ` of phase ${phase}` : ""} in an LRU cache of ${sizeText(bytes)}: ${percent(table.miss_ratio)}${table.mode === "full" ? "" : ", of the references whose code is known"}.`;
+        ratio.textContent = `Miss ratio${ofPhase ? ` of phase ${phase}` : ""} in an LRU cache of ${sizeText(bytes)}${table.threads ? " for each thread" : ""}: ${percent(table.miss_ratio)}${table.mode === "full" ? "" : ", of the references whose code is known"}.`;
         colours.replaceChildren(legend("miss ratio", ...[0, 0.5, 1].map(part => percent(highest(table) * part, 1))));
         fill();
         drawn?.draw();

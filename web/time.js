@@ -176,7 +176,7 @@ export function timeSection(data) {
         el("td", { class: "number" }, String(p.windows)),
         ...shown.map(k => el("td", { class: "number", "data-phase": p.phase, "data-size": phases.sizes[k] }, percent(p.miss_ratio[k]))))));
     const element = el("section", { id: "time", "aria-label": "Over time" }, el("h2", {}, "Over time: miss ratio and phases"),
-        el("figure", {}, box, el("figcaption", {}, legend("miss ratio", ...[0, 1, 2, 3, 4].map(i => percent(highest(grid) * (i / 4) ** 2, 1))), "Above: the phases.", el("span", { class: "onscreen" }, " A click on a phase, here or in the table, shows its curve above and its hotspots below. Drag the ends of the bar at the bottom to zoom."))), status,
+        el("figure", {}, box, el("figcaption", {}, legend("miss ratio", ...[0, 1, 2, 3, 4].map(i => percent(highest(grid) * (i / 4) ** 2, 1))), `${phases.threads ? "Each thread has a cache of its own. " : ""}Above: the phases.`, el("span", { class: "onscreen" }, " A click on a phase, here or in the table, shows its curve above and its hotspots below. Drag the ends of the bar at the bottom to zoom."))), status,
         el("div", { class: "scroll" }, el("table", { id: "phases" }, el("caption", {}, `Phases: share of the references${timed ? " and of the CPU time" : ""}, number of windows of time, and miss ratio by cache size.`), el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "phase"),
             ...["references", ...timed ? ["CPU time"] : [], "windows", ...shown.map(k => sizeAbout(phases.sizes[k]))].map(t => el("th", { scope: "col", class: "number" }, t)))), body)));
     return {

@@ -21,6 +21,7 @@ struct analysis_answer {
     double from_bytes, to_bytes, gain, gain_low, gain_high;
     double most_gain; /* of any larger cache on the curve, within the intervals */
     int flat;         /* nonzero: that is less than ANSWER_LEAST_GAIN */
+    int separate;     /* of caches that each thread has for itself (the caller's work) */
 };
 
 /* `first` is the point of the first-level cache; points[n], by size, those of the curve. */

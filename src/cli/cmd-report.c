@@ -201,6 +201,22 @@ static void load_hotspots(struct reading *r)
     r->left_out = all - r->hotspots.n;
 }
 
+/* Of threads that work at the same time, in caches of their own: first-level caches are. */
+static void find_answer(struct reading *r)
+{
+    static const struct analysis_question question = {.model = ANALYSIS_MODEL_LRU, .separate = 1};
+    struct analysis_curve own = {.profile = r->file, .n = r->curve.n};
+    struct error ignored;
+    if (r->separate.points && (own.points = malloc(own.n * sizeof *own.points)) != NULL) {
+        memcpy(own.points, r->curve.points, own.n * sizeof *own.points);
+        if (analysis_curve_compute(r->p, &question, &own, &ignored) == 0)
+            r->answered = cli_answer(r->p, &r->machines, &own, &r->answer);
+        free(own.points);
+    }
+    if (!r->answered)
+        r->answered = cli_answer(r->p, &r->machines, &r->curve, &r->answer);
+}
+
 /* The run over time, as a grid of that many columns. */
 static int load_grid(struct reading *r, size_t columns, struct error *err)
 {
@@ -227,7 +243,7 @@ static int load(struct reading *r, enum report_format format, size_t columns, st
     if ((code = load_separate(r, err)) != 0)
         return code;
     analysis_findings(r->p, r->file, r->wrappers, r->separate.points != NULL, &r->findings);
-    r->answered = cli_answer(r->p, &r->machines, &r->curve, &r->answer);
+    find_answer(r);
     if (format != REPORT_TEXT)
         return 0;
     load_hotspots(r);

@@ -45,6 +45,7 @@ struct making {
     double sizes[PAGE_DATA_SIZES];
     size_t nsizes;
     struct report_page_names names;
+    double own_below;             /* bytes: threads have smaller caches each for itself; 0: they share all */
     uint32_t phases[MOST_PHASES]; /* those with most references, that first */
     size_t nphases;
 };
@@ -98,10 +99,10 @@ static void put_sizes(const struct making *m)
 /* --- the curves and the run --- */
 
 /* -ENODATA and the like: there is none, for the reason in *why. */
-static int compute_curve(const struct making *m, enum analysis_model model, struct analysis_curve *curve,
-                         struct error *why)
+static int compute_curve(const struct making *m, enum analysis_model model, int separate,
+                         struct analysis_curve *curve, struct error *why)
 {
-    const struct analysis_question question = {.model = model};
+    const struct analysis_question question = {.model = model, .separate = separate};
     *curve = (struct analysis_curve){.profile = m->args->profile};
     curve->points = cli_points(CLI_DEFAULT_SIZES, &curve->n, why);
     if (!curve->points)
@@ -121,9 +122,19 @@ static void put_curve(const struct making *m, const char *key, const struct anal
         fputs("null", m->json);
 }
 
+/* As in `report`: threads at the same time have caches of their own, but for the machine's last level. */
+static double find_own_below(const struct making *m, const struct analysis_curve *shared)
+{
+    const struct report_page_machine *machine = &m->machines.list[0];
+    int has_own = shared->n > 0 && shared->busy_threads > 1 && shared->lines_rate >= 1;
+    return has_own && m->machines.n > 0 && machine->nlevels > 0
+               ? (double)machine->level_bytes[machine->nlevels - 1]
+               : 0;
+}
+
 static int put_run(struct making *m, struct error *err)
 {
-    struct analysis_curve lru, random;
+    struct analysis_curve lru, own = {.n = 0}, random;
     struct analysis_pirate pirate = {0};
     struct analysis_findings findings;
     struct error why = {""}, ignored;
@@ -135,16 +146,21 @@ static int put_run(struct making *m, struct error *err)
         free(summary);
         return code;
     }
-    code = compute_curve(m, ANALYSIS_MODEL_LRU, &lru, &why);
-    compute_curve(m, ANALYSIS_MODEL_RANDOM, &random, &ignored);
+    code = compute_curve(m, ANALYSIS_MODEL_LRU, 0, &lru, &why);
+    compute_curve(m, ANALYSIS_MODEL_RANDOM, 0, &random, &ignored);
+    m->own_below = find_own_below(m, &lru);
+    if (m->own_below > 0 && compute_curve(m, ANALYSIS_MODEL_LRU, 1, &own, &ignored) != 0)
+        m->own_below = 0;
     /* As in `report`: without samples the rest is still of use. */
     if (code == -ENODATA || code == -ENOENT)
         code = 0;
     else if (code != 0)
         *err = why;
     if (code == 0) {
-        struct analysis_answer found, *answer = cli_answer(m->p, &m->machines, &lru, &found) ? &found : NULL;
-        analysis_findings(m->p, m->args->profile, NULL, 0, &findings);
+        struct analysis_answer found, *answer = NULL;
+        if (cli_answer(m->p, &m->machines, m->own_below > 0 ? &own : &lru, &found))
+            answer = &found;
+        analysis_findings(m->p, m->args->profile, NULL, m->own_below > 0, &findings);
         fputs("\"version\": \"" CACHEGRAM_VERSION "\"", m->json);
         report_json_member_string(m->json, ",\n", "profile", m->args->profile);
         fputs(",\n\"summary\": ", m->json);
@@ -160,12 +176,14 @@ static int put_run(struct making *m, struct error *err)
         fputs(",\n\"measured\": ", m->json);
         report_page_measured(m->json, &pirate);
         put_curve(m, "lru", &lru);
+        put_curve(m, "lru_own", &own);
         put_curve(m, "random", &random);
         report_json_member_string(m->json, ",\n", "no_curve", lru.n > 0 ? "" : why.text);
         if (code != 0)
             error_set(err, code, "out of memory for the page");
     }
     free(lru.points);
+    free(own.points);
     free(random.points);
     analysis_pirate_clear(&pirate);
     free(summary);
@@ -199,7 +217,7 @@ static void choose_phases(struct making *m, const struct analysis_timeline *time
 static int put_timeline(struct making *m, struct error *err)
 {
     const struct report_style style = {.width = 80};
-    struct analysis_timeline timeline = {.profile = m->args->profile};
+    struct analysis_timeline timeline = {.profile = m->args->profile, .separate = m->own_below > 0};
     struct analysis_grid grid = {0};
     size_t n = 0;
     struct curve_point *points = cli_points(CLI_DEFAULT_SIZES, &n, err);
@@ -257,8 +275,10 @@ static int put_table(struct making *m, const struct analysis_hotspots_question *
 
 static struct analysis_hotspots_question question_of(const struct making *m, size_t kind, size_t size)
 {
-    return (struct analysis_hotspots_question){
-        .size_bytes = m->sizes[size], .by = kinds[kind].by, .objects = kinds[kind].objects};
+    return (struct analysis_hotspots_question){.size_bytes = m->sizes[size],
+                                               .by = kinds[kind].by,
+                                               .objects = kinds[kind].objects,
+                                               .separate = m->sizes[size] < m->own_below};
 }
 
 /* A profile without code, or without objects, has a page without them, which says why. */
@@ -272,7 +292,7 @@ static int put_hotspots(struct making *m, struct error *err)
         fprintf(m->json, "%s\n{\"by\": \"%s\", \"tables\": [", kind ? "," : "", kinds[kind].name);
         for (size_t i = 0; i < m->nsizes && code == 0; i++) {
             struct analysis_hotspots_question question = question_of(m, kind, i);
-            question.calls = m->args->brief;
+            question.calls = m->args->brief; /* counted in caches that threads share, as the page says */
             question.call_rows = MOST_ROWS;
             fputs(i ? ",\n" : "\n", m->json);
             code = put_table(m, &question, MOST_ROWS, &part, i ? err : &why);
@@ -384,7 +404,8 @@ static int widen(struct shown_lines files[MOST_FILES], size_t *n, const struct a
 static int put_annotation(const struct making *m, size_t size, struct shown_lines files[MOST_FILES],
                           size_t *n, struct error *err)
 {
-    const struct analysis_annotate_question question = {.size_bytes = m->sizes[size]};
+    const struct analysis_annotate_question question = {.size_bytes = m->sizes[size],
+                                                        .separate = m->sizes[size] < m->own_below};
     struct analysis_annotation a;
     struct error why;
     fputs(size ? ",\n" : "\n", m->json);

@@ -49,7 +49,7 @@ const struct report_page_machine *cli_this_machine(const struct cli_machines *m)
 int cli_answer(struct profile *p, const struct cli_machines *m, const struct analysis_curve *curve,
                struct analysis_answer *answer)
 {
-    const struct analysis_question question = {.model = ANALYSIS_MODEL_LRU};
+    const struct analysis_question question = {.model = ANALYSIS_MODEL_LRU, .separate = curve->separate};
     const struct report_page_machine *machine = cli_this_machine(m);
     struct curve_point point = {NAN, NAN, NAN, NAN};
     struct analysis_curve first = {.profile = curve->profile, .points = &point, .n = 1};
@@ -63,5 +63,6 @@ int cli_answer(struct profile *p, const struct cli_machines *m, const struct ana
     if (isnan(point.high) && analysis_curve_compute(p, &question, &first, &ignored) != 0)
         return 0;
     analysis_answer_find(&point, curve->points, curve->n, answer);
+    answer->separate = curve->separate;
     return 1;
 }

@@ -19,7 +19,8 @@ void cli_machines_find(struct profile *p, struct cli_machines *m);
  * known. */
 const struct report_page_machine *cli_this_machine(const struct cli_machines *m);
 
-/* What the profile's curve says about that machine. Nonzero: *answer is filled. */
+/* What the profile's curve, which may be that of a cache for each thread, says about that machine. Nonzero:
+ * *answer is filled. */
 int cli_answer(struct profile *p, const struct cli_machines *m, const struct analysis_curve *curve,
                struct analysis_answer *answer);
 

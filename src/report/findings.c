@@ -45,8 +45,8 @@ void report_answer_text(FILE *out, const struct analysis_answer *a, const char *
         fprintf(out, "%.*f%%", digits, 100 * hits);
     if (a->hit_high > a->hit_low && !isnan(a->hit_ratio))
         fprintf(out, " (%.*f to %.*f%%)", digits, 100 * a->hit_low, digits, 100 * a->hit_high);
-    fprintf(out, " of the references hit in a cache of %s (%s)", size_format((uint64_t)a->first_bytes, first),
-            whose);
+    fprintf(out, " of the references hit in a cache of %s%s (%s)",
+            size_format((uint64_t)a->first_bytes, first), a->separate ? " for each thread" : "", whose);
     if (a->gain > 0) {
         fprintf(out, "; %s instead of %s would gain %.1f", size_format((uint64_t)a->to_bytes, to),
                 size_format((uint64_t)a->from_bytes, from), 100 * a->gain);
@@ -73,7 +73,8 @@ void report_answer_json(FILE *out, const struct analysis_answer *a)
         report_json_member_number(out, ", ", "gain_high", a->gain_high);
     }
     report_json_member_number(out, ", ", "most_gain", a->most_gain);
-    fprintf(out, ", \"flat\": %s}", a->flat ? "true" : "false");
+    fprintf(out, ", \"flat\": %s%s}", a->flat ? "true" : "false",
+            a->separate ? ", \"threads\": \"separate\"" : "");
 }
 
 /* Lines so many bytes apart are in the same set of a cache of 64 sets, and in few of larger ones. */

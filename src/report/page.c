@@ -279,7 +279,8 @@ static size_t tree_of(const struct analysis_hotspots *h, const struct analysis_h
 int report_page_rows(FILE *json, const struct analysis_hotspots *h, size_t left_out,
                      struct report_page_names *names)
 {
-    fprintf(json, "{\"mode\": \"%s\"", h->full ? "full" : "burst");
+    fprintf(json, "{\"mode\": \"%s\"%s", h->full ? "full" : "burst",
+            h->separate ? ", \"threads\": \"separate\"" : "");
     report_json_member_number(json, ", ", "miss_ratio", h->total.miss_ratio);
     fprintf(json, ", \"rows_left_out\": %zu, \"rows\": [", left_out);
     for (size_t i = 0; i < h->n; i++) {

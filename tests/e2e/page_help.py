@@ -64,9 +64,9 @@ def many_windows(path, n, phases=8):
     """Adds windows to a profile, all recorded completely, with phases that take turns."""
     db = sqlite3.connect(path)
     db.executescript("""
-    CREATE TABLE time_window(id INTEGER PRIMARY KEY, process, tid, kind TEXT, start_ns, end_ns, cpu_ns, refs, cold, ticks, bursts, phase, stack BLOB);
+    CREATE TABLE time_window(id INTEGER PRIMARY KEY, process, tid, kind TEXT, start_ns, end_ns, cpu_ns, refs, cold, ticks, bursts, phase, stack BLOB, own_cold, own_stack BLOB);
     CREATE TABLE phase(id INTEGER PRIMARY KEY, windows, refs, cpu_ns, first_window);""")
-    db.executemany("INSERT INTO time_window VALUES(?,1,1,'exact',?,?,1000000,1000,10,0,0,?,?)",
+    db.executemany("INSERT INTO time_window VALUES(?,1,1,'exact',?,?,1000000,1000,10,0,0,?,?,10,NULL)",
                    [(i, i * 1000000, (i + 1) * 1000000, 1 + i // 7 % phases, histogram({0: 980 - i % 97 * 10, 40 + i % 90: 10 + i % 97 * 10})) for i in range(1, n + 1)])
     db.execute("INSERT INTO phase SELECT phase, count(*), sum(refs), NULL, min(id) FROM time_window GROUP BY phase")
     db.commit()
@@ -84,7 +84,7 @@ def sampled_phases(path, exe, phases, rounds=4, bursts=5):
     CREATE TABLE site(id INTEGER PRIMARY KEY, image, offset, frame, outer_frame, refs, first_touches);
     CREATE TABLE block(process INTEGER PRIMARY KEY, sites BLOB);
     CREATE TABLE burst_site(burst, process, counts BLOB, PRIMARY KEY(burst, process));
-    CREATE TABLE time_window(id INTEGER PRIMARY KEY, process, tid, kind TEXT, start_ns, end_ns, cpu_ns, refs, cold, ticks, bursts, phase, stack BLOB);
+    CREATE TABLE time_window(id INTEGER PRIMARY KEY, process, tid, kind TEXT, start_ns, end_ns, cpu_ns, refs, cold, ticks, bursts, phase, stack BLOB, own_cold, own_stack BLOB);
     CREATE TABLE phase(id INTEGER PRIMARY KEY, windows, refs, cpu_ns, first_window);""")
     db.execute("INSERT INTO process VALUES(1, 1, 0, ?, 0)", (exe,))
     db.execute("INSERT INTO image VALUES(1, ?, '')", (exe,))
@@ -96,7 +96,7 @@ def sampled_phases(path, exe, phases, rounds=4, bursts=5):
     burst = 0
     for window in range(rounds * len(phases)):
         code, bin, reuses = phases[window % len(phases)]
-        db.execute("INSERT INTO time_window VALUES(?,1,1,'sampled',?,?,1000000,NULL,NULL,10,?,?,NULL)",
+        db.execute("INSERT INTO time_window VALUES(?,1,1,'sampled',?,?,1000000,NULL,NULL,10,?,?,NULL,NULL,NULL)",
                    (window + 1, window * 1000000, (window + 1) * 1000000, bursts, window % len(phases) + 1))
         for i in range(bursts):
             burst += 1

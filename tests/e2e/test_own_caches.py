@@ -323,6 +323,14 @@ def test_many_threads(cachegram, tmp_path):
     mix = float(values(db)["touches"]) / float(values(db)["instructions"])
     traffic = 12 * shared[192] * mix * LINE / float(alone["solo_cpi"])
     assert float(alone["bytes_per_cycle"]) == pytest.approx(traffic, rel=0.01)
+    assert "cache of" in shown.splitlines()[0] and "for each thread" in shown.splitlines()[0]
+    page = json.loads(run([cachegram, "export", "--to", "json", db]).out)
+    size = page["sizes"][0] // KB
+    [point] = [p for p in page["lru_own"]["points"] if p["size_bytes"] == 32 * KB]
+    assert point["miss_ratio"] == pytest.approx(own[32]) and page["lru_own"]["threads"] == "separate"
+    table = page["hotspots"][0]["tables"][0]
+    assert table["threads"] == "separate" and page["timeline"]["phases"]["threads"] == "separate"
+    assert table["miss_ratio"] == pytest.approx(curve(cachegram, db, "--threads", "separate", sizes=f"{size}K")[size], rel=0.02)
     said = run([cachegram, "predict", db, "--llc", "192K"]).out.decode()
     assert "12 threads work at the same time, each with private caches of its own; CPI is that of each" in said
 
