@@ -132,7 +132,7 @@ static int number_of(ZydisRegister name)
     return -1;
 }
 
-int disassembler_memory(const struct disassembler *d, uint64_t offset, unsigned *base, int64_t *displacement)
+int disassembler_memory(const struct disassembler *d, uint64_t offset, struct disassembler_address *address)
 {
     ZydisDecodedInstruction insn;
     ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
@@ -147,14 +147,18 @@ int disassembler_memory(const struct disassembler *d, uint64_t offset, unsigned 
             return -1;
         memory = &operands[i];
     }
-    if (memory == NULL || memory->mem.index != ZYDIS_REGISTER_NONE)
+    if (memory == NULL)
         return -1;
-    int number_of_base = number_of(memory->mem.base);
-    if (number_of_base < 0)
-        return -1;
-    *base = (unsigned)number_of_base;
-    *displacement = memory->mem.disp.has_displacement ? memory->mem.disp.value : 0;
-    return 0;
+    int base = number_of(memory->mem.base),
+        index = memory->mem.scale == 1 ? number_of(memory->mem.index) : -1;
+    *address = (struct disassembler_address){
+        .is_indexed = memory->mem.index != ZYDIS_REGISTER_NONE,
+        .displacement = memory->mem.disp.has_displacement ? memory->mem.disp.value : 0};
+    if (base >= 0)
+        address->registers[address->n++] = (unsigned)base;
+    if (index >= 0)
+        address->registers[address->n++] = (unsigned)index;
+    return address->n > 0 ? 0 : -1;
 }
 
 /* Where a mov from that register goes. */

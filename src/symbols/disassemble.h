@@ -16,9 +16,15 @@ void disassembler_close(struct disassembler *d); /* NULL is allowed */
 /* The instruction at an offset of the file, as text without control characters. Its length in bytes; 0: there
  * is none. */
 unsigned disassembler_insn(const struct disassembler *d, uint64_t offset, char *text, size_t size);
-/* The memory operand of the instruction at an offset of the file, if it has exactly one, which is a register
- * and a constant: the register's number in debug information (DWARF). 0, or -1. */
-int disassembler_memory(const struct disassembler *d, uint64_t offset, unsigned *base, int64_t *displacement);
+/* A memory operand: the numbers in debug information (DWARF) of the registers that are added to a constant.
+ */
+struct disassembler_address {
+    unsigned registers[2], n;
+    int is_indexed; /* another register is added, or a multiple of one */
+    int64_t displacement;
+};
+/* That of the instruction at an offset of the file, if it has exactly one, with a register. 0, or -1. */
+int disassembler_memory(const struct disassembler *d, uint64_t offset, struct disassembler_address *address);
 /* Where an instruction copies a register. */
 struct disassembler_copy {
     enum { DISASSEMBLER_NOWHERE, DISASSEMBLER_REGISTER, DISASSEMBLER_STATIC, DISASSEMBLER_FRAME } to;

@@ -6,12 +6,12 @@
  *
  * Memory that was allocated has no type. What it holds is known in three ways. An instruction that addresses
  * it by a register, when a variable `struct node *` is in that register, fetches the field of struct node
- * that its displacement says. And what std::vector and its like allocate has the type that their allocator
- * has, and what Box, Vec, HashMap and their like allocate in Rust that of their elements. And the result of
- * an allocation is assigned to a variable that points to a structure (assigned.h). The structures that are
- * found for the instructions on one object are compared with the sampled offsets: if nearly all offsets
- * agree, modulo the size of the structure, the object's blocks are arrays of it, and the offsets of all other
- * instructions become fields, too.
+ * that its displacement says, also if an index is added to both. And what std::vector and its like allocate
+ * has the type that their allocator has, and what Box, Vec, HashMap and their like allocate in Rust that of
+ * their elements. And the result of an allocation is assigned to a variable that points to a structure
+ * (assigned.h). The structures that are found for the instructions on one object are compared with the
+ * sampled offsets: if nearly all offsets agree, modulo the size of the structure, the object's blocks are
+ * arrays of it, and the offsets of all other instructions become fields, too.
  */
 #include "symbols/fields.h"
 
@@ -38,6 +38,7 @@ struct pointee {
     Dwarf_Die type;
     struct definitions *definitions; /* of its file */
     uint64_t bytes, displacement;    /* its size; less than it */
+    int is_indexed;                  /* by that variable and a register, for an array */
 };
 
 /* Lines that an instruction fetched of an object; or references with false sharing. */
@@ -75,22 +76,28 @@ static void find_pointee(struct storing *s, uint32_t site, struct pointee *p)
     const char *path = place->image < s->code->nimages ? s->code->images[place->image] : NULL;
     struct disassembler *disassembler = path != NULL ? symbols_files_disassembler(s->files, path) : NULL;
     const struct scopes *scopes;
+    struct disassembler_address memory;
     uint64_t address;
-    unsigned number;
-    int64_t displacement;
+    unsigned known = 0;
     Dwarf_Word bytes;
-    if (disassembler == NULL ||
-        disassembler_memory(disassembler, place->offset, &number, &displacement) != 0 ||
-        (scopes = symbols_image_scopes(symbols_files_image(s->files, path), place->offset, &address)) ==
-            NULL ||
-        symbols_pointees_register(scopes, address, number, &p->type) != 0 ||
-        symbols_members_size(scopes_definitions(scopes), &p->type, &bytes) != 0 || displacement < 0 ||
-        (uint64_t)displacement >= bytes)
+    if (disassembler == NULL || disassembler_memory(disassembler, place->offset, &memory) != 0 ||
+        (scopes = symbols_image_scopes(symbols_files_image(s->files, path), place->offset, &address)) == NULL)
+        return;
+    for (unsigned i = 0; i < memory.n; i++) {
+        Dwarf_Die type;
+        if (symbols_pointees_register(scopes, address, memory.registers[i], &type) == 0) {
+            p->type = type;
+            known++;
+        }
+    }
+    p->definitions = scopes_definitions(scopes);
+    if (known != 1 || symbols_members_size(p->definitions, &p->type, &bytes) != 0 ||
+        memory.displacement < 0 || (uint64_t)memory.displacement >= bytes)
         return;
     p->known = 1;
-    p->definitions = scopes_definitions(scopes);
     p->bytes = bytes;
-    p->displacement = (uint64_t)displacement;
+    p->displacement = (uint64_t)memory.displacement;
+    p->is_indexed = memory.is_indexed;
 }
 
 /* NULL: not known. */
@@ -157,6 +164,18 @@ static int find_assigned(struct storing *s, const char *path, struct pointee *as
     return 0;
 }
 
+/* Whether an instruction that works on that structure fetches the field which is at that offset. */
+static int fetches(const struct pointee *p, uint64_t offset)
+{
+    struct symbols_field there, said;
+    Dwarf_Die type = p->type;
+    if (offset % p->bytes == p->displacement || !p->is_indexed)
+        return offset % p->bytes == p->displacement;
+    return symbols_members_find(p->definitions, &type, offset % p->bytes, &there) == 0 &&
+           symbols_members_find(p->definitions, &type, p->displacement, &said) == 0 &&
+           strcmp(there.name, said.name) == 0;
+}
+
 /* Whether nearly all sampled offsets of instructions that work on that structure agree with it. *all: their
  * number. */
 static int agree(struct storing *s, const struct pointee *structure, const struct piece *list, size_t n,
@@ -170,7 +189,7 @@ static int agree(struct storing *s, const struct pointee *structure, const struc
         if (p == NULL || !list[i].has_offset || (!same && !others_count))
             continue;
         ++*all;
-        agreeing += same && list[i].offset % p->bytes == p->displacement;
+        agreeing += same && fetches(p, list[i].offset);
     }
     return (double)agreeing >= AGREEING * (double)*all;
 }

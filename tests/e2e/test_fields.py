@@ -184,6 +184,18 @@ def test_declared_elsewhere(compiler, cachegram, tmp_path):
         assert float(first["miss_share"]) > 0.4, what
 
 
+@pytest.mark.parametrize("scene, function, field, kind", [("array", "sum_values", "value", "item"), ("inner", "sum_points", "points[].y", "grid")])
+def test_indexed(scene, function, field, kind, cachegram, tmp_path):
+    """Memory of which only the code says what it is, by a pointer in a register and an index."""
+    program, db = tmp_path / "hot_indexed", tmp_path / "p.db"
+    subprocess.run(["gcc", "-O2", "-g", "-o", program, TARGETS / "hot_indexed.c"], check=True)
+    record(cachegram, "full", db, program, scene)
+    first = hotspots(cachegram, db, "--by", "function,field")[0]
+    assert first["function"] == function and first["object"].startswith("block of main hot_indexed.c:")
+    assert (first["field"], first["field_type"]) == (field, kind)
+    assert float(first["miss_share"]) > 0.8
+
+
 def test_short_loops(cachegram, tmp_path):
     """Loops of a fiftieth of a short run: all, or nearly all, have their field and the use of their lines."""
     db = tmp_path / "p.db"
