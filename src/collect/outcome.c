@@ -248,6 +248,7 @@ static void name_code(struct run *r)
         return;
     struct symbols_code code = code_found(reduce_code(r->reducer));
     code.objects = object_table_all(reduce_objects(r->reducer), &code.nobjects);
+    code.block_bytes = object_table_block_bytes(reduce_objects(r->reducer));
     code.files = object_table_files(reduce_objects(r->reducer), &code.nfiles);
     reduce_describe(r->reducer, &code);
     if (profile_commit(r->profile, &err) < 0 || symbols_name(r->profile, &code, &err) < 0)

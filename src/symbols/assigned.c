@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * assigned.c - the result of an allocation is in rax. Its copies are followed through the next instructions:
- * to a register that a variable is in (optimized code), to static memory, or to a variable in the frame (code
- * that is not optimized).
+ * to a register that a variable is in (optimized code), to static memory, to a member of a structure or an
+ * element of an array of pointers to which a variable in a register points, or to a variable in the frame
+ * (code that is not optimized).
  *
  * Example: table = calloc(n, sizeof *table), with `struct row *table` outside of functions, is
  *     call calloc; test rax,rax; je failed; mov [rip+0x2ee2],rax
@@ -16,7 +17,8 @@
 #include "symbols/pointees.h"
 
 #define RAX 0u
-#define MOST_INSTRUCTIONS 8u
+#define RBP 6u
+#define MOST_INSTRUCTIONS 16u
 /* A last member that is an array of so many elements is a placeholder for more. */
 #define PLACEHOLDER 1u
 
@@ -39,7 +41,36 @@ static int has_open_end(struct definitions *d, Dwarf_Die *type)
            symbols_members_size(d, &element, &size) != 0 || bytes <= PLACEHOLDER * size;
 }
 
-static int find(struct symbols_files *files, const char *path, uint64_t offset, Dwarf_Die *type)
+static int fits(const struct scopes *scopes, Dwarf_Die *type, uint64_t bytes)
+{
+    Dwarf_Word size;
+    return bytes == 0 || (symbols_members_size(scopes_definitions(scopes), type, &size) == 0 && size > 0 &&
+                          bytes % size == 0);
+}
+
+static int in_registers(const struct scopes *scopes, uint64_t address, uint32_t held, uint64_t bytes,
+                        Dwarf_Die *type)
+{
+    for (unsigned number = 0; number < 32; number++)
+        if ((held & 1u << number) != 0 && symbols_pointees_register(scopes, address, number, type) == 0 &&
+            fits(scopes, type, bytes))
+            return 0;
+    return -1;
+}
+
+static int in_memory(const struct scopes *scopes, uint64_t address, const struct disassembler_address *at,
+                     Dwarf_Die *type)
+{
+    for (unsigned i = 0; i < at->n; i++)
+        if (symbols_pointees_stored(scopes, address, at->registers[i], at->displacement, type) == 0)
+            return 0;
+    return at->n == 1 && at->registers[0] == RBP && !at->is_indexed
+               ? symbols_pointees_frame(scopes, address, at->displacement, type)
+               : -1;
+}
+
+static int find(struct symbols_files *files, const char *path, uint64_t offset, uint64_t bytes,
+                Dwarf_Die *type)
 {
     struct disassembler *d = symbols_files_disassembler(files, path);
     struct symbols_image *image = symbols_files_image(files, path);
@@ -50,34 +81,35 @@ static int find(struct symbols_files *files, const char *path, uint64_t offset, 
     if (scopes == NULL)
         return -1;
     address++;
-    if (symbols_pointees_register(scopes, address, RAX, type) == 0)
-        return 0;
+    uint32_t held = 1u << RAX;
     for (unsigned i = 0; i < MOST_INSTRUCTIONS; i++) {
         struct disassembler_copy copy;
-        unsigned length = disassembler_follow(d, offset, RAX, &copy);
+        if (in_registers(scopes, address, held, bytes, type) == 0)
+            return 0;
+        unsigned length = disassembler_follow(d, offset, &held, &copy);
+        struct symbols_types *types =
+            copy.to == DISASSEMBLER_STATIC ? symbols_files_types(files, path) : NULL;
+        if (types != NULL)
+            return symbols_types_pointee(types, copy.static_address, type) == 0 && fits(scopes, type, bytes)
+                       ? 0
+                       : -1;
+        if (copy.to == DISASSEMBLER_MEMORY && in_memory(scopes, address, &copy.address, type) == 0 &&
+            fits(scopes, type, bytes))
+            return 0;
         if (length == 0)
             return -1;
         offset += length;
         address += length;
-        struct symbols_types *types =
-            copy.to == DISASSEMBLER_STATIC ? symbols_files_types(files, path) : NULL;
-        if (types != NULL)
-            return symbols_types_pointee(types, copy.address, type);
-        if (copy.to == DISASSEMBLER_FRAME)
-            return symbols_pointees_frame(scopes, address, copy.displacement, type);
-        if (copy.to == DISASSEMBLER_REGISTER &&
-            symbols_pointees_register(scopes, address, copy.number, type) == 0)
-            return 0;
-        if (symbols_pointees_register(scopes, address, RAX, type) == 0)
-            return 0;
     }
     return -1;
 }
 
-int symbols_assigned(struct symbols_files *files, const char *path, uint64_t end_of_call, Dwarf_Die *type)
+int symbols_assigned(struct symbols_files *files, const char *path, uint64_t end_of_call, uint64_t bytes,
+                     Dwarf_Die *type)
 {
     struct symbols_image *image = symbols_files_image(files, path);
-    return find(files, path, end_of_call, type) == 0 && !has_open_end(symbols_image_definitions(image), type)
+    return find(files, path, end_of_call, bytes, type) == 0 &&
+                   !has_open_end(symbols_image_definitions(image), type)
                ? 0
                : -1;
 }

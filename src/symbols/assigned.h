@@ -8,10 +8,12 @@
 #include "symbols/files.h"
 
 /*
- * Of the call that ends at an offset of a file: the structure, or array of it, that the result is. 0, or -1:
- * it is not assigned to a pointer to a structure as far as can be seen, or the structure ends with an array
- * of any length, so that its size is not that of what is allocated.
+ * Of the call that ends at an offset of a file: the structure, or array of it, that the result is. `bytes`:
+ * what is allocated has so many bytes, or a multiple; 0: not known. 0, or -1: the result is not assigned to a
+ * pointer to a structure of such a size, as far as can be seen; it may be to a base class. Or the structure
+ * ends with an array of any length, so that its size is not that of what is allocated.
  */
-int symbols_assigned(struct symbols_files *files, const char *path, uint64_t end_of_call, Dwarf_Die *type);
+int symbols_assigned(struct symbols_files *files, const char *path, uint64_t end_of_call, uint64_t bytes,
+                     Dwarf_Die *type);
 
 #endif

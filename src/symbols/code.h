@@ -100,6 +100,7 @@ struct symbols_code {
     size_t nsites;
     const struct profile_object *objects; /* [i] has the id i + 1; without counts */
     size_t nobjects;
+    const uint64_t *block_bytes; /* of each: the sizes of its blocks are multiples; 0: not known. Or NULL. */
     /* Blocks have a name like "3+1a40 3+1b07": files, by number, and offsets in them, of the calls by which
      * they were allocated, innermost first. */
     const char *const *files;

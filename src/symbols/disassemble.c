@@ -132,6 +132,21 @@ static int number_of(ZydisRegister name)
     return -1;
 }
 
+/* The registers of a memory operand. 0, or -1: it has none. */
+static int address_of(const ZydisDecodedOperand *memory, struct disassembler_address *address)
+{
+    int base = number_of(memory->mem.base),
+        index = memory->mem.scale == 1 ? number_of(memory->mem.index) : -1;
+    *address = (struct disassembler_address){
+        .is_indexed = memory->mem.index != ZYDIS_REGISTER_NONE,
+        .displacement = memory->mem.disp.has_displacement ? memory->mem.disp.value : 0};
+    if (base >= 0)
+        address->registers[address->n++] = (unsigned)base;
+    if (index >= 0)
+        address->registers[address->n++] = (unsigned)index;
+    return address->n > 0 ? 0 : -1;
+}
+
 int disassembler_memory(const struct disassembler *d, uint64_t offset, struct disassembler_address *address)
 {
     ZydisDecodedInstruction insn;
@@ -147,61 +162,61 @@ int disassembler_memory(const struct disassembler *d, uint64_t offset, struct di
             return -1;
         memory = &operands[i];
     }
-    if (memory == NULL)
-        return -1;
-    int base = number_of(memory->mem.base),
-        index = memory->mem.scale == 1 ? number_of(memory->mem.index) : -1;
-    *address = (struct disassembler_address){
-        .is_indexed = memory->mem.index != ZYDIS_REGISTER_NONE,
-        .displacement = memory->mem.disp.has_displacement ? memory->mem.disp.value : 0};
-    if (base >= 0)
-        address->registers[address->n++] = (unsigned)base;
-    if (index >= 0)
-        address->registers[address->n++] = (unsigned)index;
-    return address->n > 0 ? 0 : -1;
+    return memory != NULL ? address_of(memory, address) : -1;
 }
 
-/* Where a mov from that register goes. */
+/* Memory to which a mov copies. */
 static void find_copy(const struct disassembler *d, uint64_t next, const ZydisDecodedOperand *to,
                       struct disassembler_copy *copy)
 {
-    int64_t displacement = to->mem.disp.has_displacement ? to->mem.disp.value : 0;
-    if (to->type == ZYDIS_OPERAND_TYPE_REGISTER && number_of(to->reg.value) >= 0) {
-        copy->to = DISASSEMBLER_REGISTER;
-        copy->number = (unsigned)number_of(to->reg.value);
-    } else if (to->type == ZYDIS_OPERAND_TYPE_MEMORY && to->mem.index == ZYDIS_REGISTER_NONE &&
-               to->mem.base == ZYDIS_REGISTER_RIP) {
+    if (to->mem.base == ZYDIS_REGISTER_RIP) {
         copy->to = DISASSEMBLER_STATIC;
-        copy->address = disassembler_address(d, next) + (uint64_t)displacement;
-    } else if (to->type == ZYDIS_OPERAND_TYPE_MEMORY && to->mem.index == ZYDIS_REGISTER_NONE &&
-               to->mem.base == ZYDIS_REGISTER_RBP) {
-        copy->to = DISASSEMBLER_FRAME;
-        copy->displacement = displacement;
+        copy->static_address = disassembler_address(d, next) + (uint64_t)to->mem.disp.value;
+    } else if (address_of(to, &copy->address) == 0) {
+        copy->to = DISASSEMBLER_MEMORY;
     }
 }
 
-unsigned disassembler_follow(const struct disassembler *d, uint64_t offset, unsigned number,
+/* Bits of registers that a function keeps: rbx, rbp, r12 to r15. */
+#define KEPT_BY_FUNCTIONS 0xf048u
+
+unsigned disassembler_follow(const struct disassembler *d, uint64_t offset, uint32_t *held,
                              struct disassembler_copy *copy)
 {
     ZydisDecodedInstruction insn;
     ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
+    uint32_t before = *held;
     *copy = (struct disassembler_copy){.to = DISASSEMBLER_NOWHERE};
     if (offset >= d->size || !ZYAN_SUCCESS(ZydisDecoderDecodeFull(&d->decoder, d->bytes + offset,
                                                                   d->size - offset, &insn, operands)))
         return 0;
     if (insn.meta.category == ZYDIS_CATEGORY_COND_BR)
         return insn.mnemonic == ZYDIS_MNEMONIC_JZ ? insn.length : 0;
+    if (insn.meta.category == ZYDIS_CATEGORY_CALL) {
+        *held &= KEPT_BY_FUNCTIONS;
+        return *held != 0 ? insn.length : 0;
+    }
     if (insn.meta.branch_type != ZYDIS_BRANCH_TYPE_NONE || insn.meta.category == ZYDIS_CATEGORY_SYSCALL ||
         insn.meta.category == ZYDIS_CATEGORY_INTERRUPT)
         return 0;
-    for (unsigned i = 0; i < insn.operand_count; i++)
-        if (operands[i].type == ZYDIS_OPERAND_TYPE_REGISTER &&
-            (operands[i].actions & ZYDIS_OPERAND_ACTION_MASK_WRITE) != 0 &&
-            number_of(ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, operands[i].reg.value)) ==
-                (int)number)
-            return 0;
-    if (insn.mnemonic == ZYDIS_MNEMONIC_MOV && operands[1].type == ZYDIS_OPERAND_TYPE_REGISTER &&
-        number_of(operands[1].reg.value) == (int)number)
-        find_copy(d, offset + insn.length, &operands[0], copy);
-    return insn.length;
+    for (unsigned i = 0; i < insn.operand_count; i++) {
+        int number = operands[i].type == ZYDIS_OPERAND_TYPE_REGISTER &&
+                             (operands[i].actions & ZYDIS_OPERAND_ACTION_MASK_WRITE) != 0
+                         ? number_of(ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64,
+                                                                      operands[i].reg.value))
+                         : -1;
+        if (number >= 0)
+            *held &= ~(1u << number);
+    }
+    int from = insn.mnemonic == ZYDIS_MNEMONIC_MOV && operands[1].type == ZYDIS_OPERAND_TYPE_REGISTER
+                   ? number_of(operands[1].reg.value)
+                   : -1;
+    if (from >= 0 && (before & 1u << from) != 0) {
+        int to = operands[0].type == ZYDIS_OPERAND_TYPE_REGISTER ? number_of(operands[0].reg.value) : -1;
+        if (to >= 0)
+            *held |= 1u << to;
+        else if (operands[0].type == ZYDIS_OPERAND_TYPE_MEMORY)
+            find_copy(d, offset + insn.length, &operands[0], copy);
+    }
+    return *held != 0 ? insn.length : 0;
 }

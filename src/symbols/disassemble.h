@@ -25,17 +25,17 @@ struct disassembler_address {
 };
 /* That of the instruction at an offset of the file, if it has exactly one, with a register. 0, or -1. */
 int disassembler_memory(const struct disassembler *d, uint64_t offset, struct disassembler_address *address);
-/* Where an instruction copies a register. */
+/* The memory to which an instruction copies a value. */
 struct disassembler_copy {
-    enum { DISASSEMBLER_NOWHERE, DISASSEMBLER_REGISTER, DISASSEMBLER_STATIC, DISASSEMBLER_FRAME } to;
-    unsigned number;      /* of the register (DWARF) */
-    uint64_t address;     /* of static memory, as disassembler_address has it */
-    int64_t displacement; /* of memory from the frame pointer, rbp */
+    enum { DISASSEMBLER_NOWHERE, DISASSEMBLER_STATIC, DISASSEMBLER_MEMORY } to;
+    uint64_t static_address;             /* as disassembler_address has it */
+    struct disassembler_address address; /* by registers */
 };
-/* The instruction at an offset of the file: what it does with a register (64 bits; DWARF's number). Its
- * length; 0 if the register does not have the same value afterwards, or if another instruction than the
- * following one is executed next where the value is not 0. */
-unsigned disassembler_follow(const struct disassembler *d, uint64_t offset, unsigned number,
+/* The instruction at an offset of the file: what it does with a value that is in the registers *held (64
+ * bits; bit n: DWARF's number n), which become those that have it afterwards; functions keep what they must.
+ * Its length; 0 if no register has it any more, or if another instruction than the following one is executed
+ * next where the value is not 0. */
+unsigned disassembler_follow(const struct disassembler *d, uint64_t offset, uint32_t *held,
                              struct disassembler_copy *copy);
 /* The address of an offset of the file, as its program headers and objdump have it. */
 uint64_t disassembler_address(const struct disassembler *d, uint64_t offset);

@@ -29,6 +29,9 @@
 /* Blocks are arrays of a structure if at least so many sampled offsets, and this part of them, agree. */
 #define LEAST_OFFSETS 8u
 #define AGREEING 0.9
+/* Blocks for fewer than so many of a structure are of its size, or an exact multiple: others are of something
+ * larger that begins with it, as objects of a class do with those of its base. */
+#define SEVERAL 8u
 /* Part of all lines that those of an object must have: reading the debug information of libc takes 30 ms. */
 #define LEAST_PART 0.001
 
@@ -147,15 +150,22 @@ static int is_same(const struct pointee *a, const struct pointee *b)
                                     (x_name != NULL && y_name != NULL && strcmp(x_name, y_name) == 0));
 }
 
+/* Of which the sizes of the object's blocks are multiples; 0: not known. */
+static uint64_t block_bytes(const struct storing *s, const struct profile_object *object)
+{
+    return s->code->block_bytes != NULL ? s->code->block_bytes[object->id - 1] : 0;
+}
+
 /* The structure of the variable to which the object's blocks are assigned. Likewise. */
-static int find_assigned(struct storing *s, const char *path, struct pointee *assigned)
+static int find_assigned(struct storing *s, const struct profile_object *object, struct pointee *assigned)
 {
     char *end;
+    const char *path = object->name;
     size_t number = strtoull(path, &end, 16);
     Dwarf_Word size;
     if (*path == '\0' || *end != '+' || number >= s->code->nfiles ||
         symbols_assigned(s->files, s->code->files[number], strtoull(end + 1, NULL, 16) + 1,
-                         &assigned->type) != 0)
+                         block_bytes(s, object), &assigned->type) != 0)
         return -1;
     assigned->definitions = symbols_image_definitions(symbols_files_image(s->files, s->code->files[number]));
     if (symbols_members_size(assigned->definitions, &assigned->type, &size) != 0 || size == 0)
@@ -194,6 +204,13 @@ static int agree(struct storing *s, const struct pointee *structure, const struc
     return (double)agreeing >= AGREEING * (double)*all;
 }
 
+/* Whether the object's blocks, by their size, may be arrays of structures of so many bytes. */
+static int has_room(const struct storing *s, const struct profile_object *object, uint64_t bytes)
+{
+    uint64_t all = block_bytes(s, object);
+    return all == 0 || all % bytes == 0 || all / bytes >= SEVERAL;
+}
+
 /* Whether the object's blocks are arrays of some structure. */
 static void find_type(struct storing *s, const struct profile_object *object, const struct piece *list,
                       size_t n)
@@ -216,8 +233,9 @@ static void find_type(struct storing *s, const struct profile_object *object, co
             best = p;
         }
     }
-    if (best == NULL || !agree(s, best, list, n, 1, &all) || all < LEAST_OFFSETS) {
-        if (find_assigned(s, object->name, &assigned) != 0 || !agree(s, &assigned, list, n, 0, &all))
+    if (best == NULL || !has_room(s, object, best->bytes) || !agree(s, best, list, n, 1, &all) ||
+        all < LEAST_OFFSETS) {
+        if (find_assigned(s, object, &assigned) != 0 || !agree(s, &assigned, list, n, 0, &all))
             return;
         best = &assigned;
     }

@@ -332,24 +332,39 @@ static int step_structure(struct walk *w)
     return found.n > 1;
 }
 
-int symbols_members_find(struct definitions *d, Dwarf_Die *type, uint64_t offset, struct symbols_field *field)
+/* Down to what has no members. 1: it has; 2: several lie at that place. Negative: there is none. */
+static int walk_down(struct walk *w)
 {
-    struct walk w = {.offset = offset, .type = *type, .definitions = d, .field = field};
     int code = 0;
-    *field = (struct symbols_field){0};
     for (unsigned steps = 0; code == 0 && steps < MOST_STEPS; steps++) {
-        switch (dwarf_tag(&w.type)) {
+        switch (dwarf_tag(&w->type)) {
         case DW_TAG_array_type:
-            code = step_array(&w);
+            code = step_array(w);
             break;
         case DW_TAG_structure_type:
         case DW_TAG_class_type:
         case DW_TAG_union_type:
-            code = step_structure(&w);
+            code = 2 * step_structure(w);
             break;
         default:
             code = 1;
         }
     }
-    return code > 0 && w.named ? 0 : -1;
+    return code;
+}
+
+int symbols_members_find(struct definitions *d, Dwarf_Die *type, uint64_t offset, struct symbols_field *field)
+{
+    struct walk w = {.offset = offset, .type = *type, .definitions = d, .field = field};
+    *field = (struct symbols_field){0};
+    return walk_down(&w) > 0 && w.named ? 0 : -1;
+}
+
+int symbols_members_pointee(struct definitions *d, Dwarf_Die *type, uint64_t offset, Dwarf_Die *pointee)
+{
+    struct symbols_field field = {0};
+    struct walk w = {.offset = offset, .type = *type, .definitions = d, .field = &field};
+    return walk_down(&w) == 1 && w.offset == 0 && dwarf_tag(&w.type) == DW_TAG_pointer_type
+               ? symbols_members_type(d, &w.type, pointee)
+               : -1;
 }

@@ -28,5 +28,7 @@ int symbols_members_is_template(const char *name, const char *of);
 /* The field at that offset of a type. 0, or -1: it has no fields, or none there. */
 int symbols_members_find(struct definitions *d, Dwarf_Die *type, uint64_t offset,
                          struct symbols_field *field);
+/* What the pointer at that offset of a type points to. 0, or -1: there is none. */
+int symbols_members_pointee(struct definitions *d, Dwarf_Die *type, uint64_t offset, Dwarf_Die *pointee);
 
 #endif

@@ -44,6 +44,7 @@ static int is_in_register(Dwarf_Die *die, Dwarf_Addr address, unsigned number)
 
 /* Where a variable is. */
 struct place {
+    int any; /* also variables that point to something else than a structure */
     int in_frame;
     unsigned number;      /* of the register */
     int64_t displacement; /* in_frame: from what DW_OP_fbreg counts from */
@@ -71,19 +72,21 @@ static int is_same(Dwarf_Die *a, Dwarf_Die *b)
     return dwarf_dieoffset(a) == dwarf_dieoffset(b) || (x != NULL && y != NULL && strcmp(x, y) == 0);
 }
 
-/* Variables of a scope and of the blocks in it. Returns how many point to structures that differ, at most 2;
- * *type: the first of those. */
+/* Variables of a scope and of the blocks in it. Returns how many point to structures (or to anything, if
+ * place->any is set) that differ, at most 2; *type: the first of those. */
 static int find_variables(struct definitions *d, Dwarf_Die *scope, Dwarf_Addr address,
                           const struct place *place, int found, Dwarf_Die *type, unsigned depth)
 {
     Dwarf_Die die, other;
+    int code;
     if (depth > MOST_DEPTH || dwarf_child(scope, &die) != 0)
         return found;
     do {
         switch (dwarf_tag(&die)) {
         case DW_TAG_variable:
         case DW_TAG_formal_parameter:
-            if (!is_at(&die, address, place) || symbols_pointees_of(d, &die, &other) != 0)
+            if (!is_at(&die, address, place) || (code = symbols_pointees_of(d, &die, &other)) < 0 ||
+                (code > 0 && !place->any))
                 break;
             if (found == 0)
                 *type = other;
@@ -100,9 +103,10 @@ static int find_variables(struct definitions *d, Dwarf_Die *scope, Dwarf_Addr ad
     return found;
 }
 
-int symbols_pointees_register(const struct scopes *s, uint64_t address, unsigned number, Dwarf_Die *type)
+static int find_in_register(const struct scopes *s, uint64_t address, unsigned number, int any,
+                            Dwarf_Die *type)
 {
-    const struct place place = {.number = number};
+    const struct place place = {.any = any, .number = number};
     int found = 0;
     for (const struct scope *scope = scopes_find(s, address); scope != NULL && found < 2;
          scope = scopes_outer(s, scope)) {
@@ -110,6 +114,28 @@ int symbols_pointees_register(const struct scopes *s, uint64_t address, unsigned
         found = find_variables(scopes_definitions(s), &die, address, &place, found, type, 0);
     }
     return found == 1 ? 0 : -1;
+}
+
+int symbols_pointees_register(const struct scopes *s, uint64_t address, unsigned number, Dwarf_Die *type)
+{
+    return find_in_register(s, address, number, 0, type);
+}
+
+int symbols_pointees_stored(const struct scopes *s, uint64_t address, unsigned number, int64_t displacement,
+                            Dwarf_Die *type)
+{
+    Dwarf_Die around;
+    if (find_in_register(s, address, number, 1, &around) != 0)
+        return -1;
+    if (is_structure(&around)) {
+        if (displacement < 0 ||
+            symbols_members_pointee(scopes_definitions(s), &around, (uint64_t)displacement, type) != 0)
+            return -1;
+    } else if (dwarf_tag(&around) != DW_TAG_pointer_type ||
+               symbols_members_type(scopes_definitions(s), &around, type) != 0) {
+        return -1;
+    }
+    return is_structure(type) ? 0 : -1;
 }
 
 /* What DW_OP_fbreg of a function counts from, relative to rbp: in code with a frame pointer, the canonical

@@ -15,6 +15,11 @@
 int symbols_pointees_register(const struct scopes *s, uint64_t address, unsigned number, Dwarf_Die *type);
 /* Likewise, a variable so many bytes from the frame pointer, in a function that has one. */
 int symbols_pointees_frame(const struct scopes *s, uint64_t address, int64_t displacement, Dwarf_Die *type);
+/* What a pointer points to that is stored so many bytes from a register: a member of the structure to which a
+ * variable in the register points, or an element of the pointers to which it points. 0: a structure; or -1.
+ */
+int symbols_pointees_stored(const struct scopes *s, uint64_t address, unsigned number, int64_t displacement,
+                            Dwarf_Die *type);
 /* What a variable, or a function's result, points to. 0: a structure; 1: something else; -1: it is no
  * pointer. */
 int symbols_pointees_of(struct definitions *d, Dwarf_Die *die, Dwarf_Die *type);

@@ -196,6 +196,29 @@ def test_indexed(scene, function, field, kind, cachegram, tmp_path):
     assert float(first["miss_share"]) > 0.8
 
 
+# Of hot_stored.cpp: function, field, type.
+STORED = {
+    "member": ("read_entries", "value", "entry"),
+    "element": ("read_rows", "value", "entry"),
+    "constructed": ("read_rows", "weight", "derived"),
+    "derived": ("derived::plus_weight", "weight", "derived"),
+}
+
+
+@pytest.mark.parametrize("scene", STORED)
+def test_stored(scene, cachegram, tmp_path):
+    """What is done with an allocation's result, where no variable has it: a member, an element, a call that keeps it."""
+    function, field, kind = STORED[scene]
+    program, db = tmp_path / "hot_stored", tmp_path / "p.db"
+    subprocess.run(["g++", "-O2", "-g", "-o", program, TARGETS / "hot_stored.cpp"], check=True)
+    record(cachegram, "full", db, program, scene)
+    rows = [row for row in hotspots(cachegram, db, "--by", "function,field") if row["function"] == function]
+    assert rows[0]["object"].startswith("block of make_") and float(rows[0]["miss_share"]) > 0.3
+    assert (rows[0]["field"], rows[0]["field_type"]) == (field, kind)
+    fields = {row["field"] for row in hotspots(cachegram, db, "--by", "field") if row["field_type"] == "base"}
+    assert fields <= {"id", "total", "cold[]"}  # nothing of what the derived class adds
+
+
 def test_short_loops(cachegram, tmp_path):
     """Loops of a fiftieth of a short run: all, or nearly all, have their field and the use of their lines."""
     db = tmp_path / "p.db"

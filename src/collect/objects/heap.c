@@ -197,6 +197,7 @@ static void take_report(struct heap *h, const struct report *r, uint64_t positio
         double chance = r->interval > 0 ? -expm1(-(double)(r->bytes + 1) / (double)r->interval) : 1;
         clear_blocks(h, r->address, high);
         struct block_span span = {r->address, high, object_of(h, r), (float)(1 / chance), 0};
+        object_table_block(h->table, span.object, r->bytes);
         if (span.object != 0 && blocks_put(h->blocks, &span) == 0)
             h->live++;
         else

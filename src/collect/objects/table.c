@@ -19,7 +19,8 @@ struct file {
 
 struct object_table {
     struct profile_object *objects;
-    char **mangled; /* names before demangling */
+    char **mangled;        /* names before demangling */
+    uint64_t *block_bytes; /* as object_table_block_bytes has it */
     size_t n;
     uint32_t *slots; /* number of an object; 0: empty */
     struct file *files;
@@ -33,9 +34,10 @@ struct object_table *object_table_new(struct error *err)
     if (t != NULL) {
         t->objects = calloc(COLLECT_OBJECTS + 1, sizeof(*t->objects));
         t->mangled = calloc(COLLECT_OBJECTS + 1, sizeof(*t->mangled));
+        t->block_bytes = calloc(COLLECT_OBJECTS + 1, sizeof(*t->block_bytes));
         t->slots = calloc(SLOTS, sizeof(*t->slots));
     }
-    if (t == NULL || t->objects == NULL || t->mangled == NULL || t->slots == NULL) {
+    if (t == NULL || t->objects == NULL || t->mangled == NULL || t->block_bytes == NULL || t->slots == NULL) {
         object_table_free(t);
         error_set(err, -ENOMEM, "out of memory for the data objects of a run");
         return NULL;
@@ -61,6 +63,7 @@ void object_table_free(struct object_table *t)
     free(t->files);
     free(t->objects);
     free(t->mangled);
+    free(t->block_bytes);
     free(t->slots);
     free(t);
 }
@@ -106,6 +109,24 @@ const struct profile_object *object_table_all(const struct object_table *t, size
 {
     *n = t->n;
     return t->objects;
+}
+
+void object_table_block(struct object_table *t, uint32_t object, uint64_t bytes)
+{
+    uint64_t divisor = object > 0 && object <= t->n ? t->block_bytes[object - 1] : 0;
+    if (object == 0 || object > t->n)
+        return;
+    while (divisor != 0) { /* Euclid */
+        uint64_t rest = bytes % divisor;
+        bytes = divisor;
+        divisor = rest;
+    }
+    t->block_bytes[object - 1] = bytes;
+}
+
+const uint64_t *object_table_block_bytes(const struct object_table *t)
+{
+    return t->block_bytes;
 }
 
 static struct file *find_file(struct object_table *t, const char *path)

@@ -22,6 +22,11 @@ void object_table_free(struct object_table *t); /* NULL is allowed */
 uint32_t object_table_find(struct object_table *t, const struct profile_object *object);
 /* All objects so far, owned by the table: [i] has number i + 1. Counts are 0. */
 const struct profile_object *object_table_all(const struct object_table *t, size_t *n);
+/* A block of that object has so many bytes. */
+void object_table_block(struct object_table *t, uint32_t object, uint64_t bytes);
+/* Of each object the largest number of which the sizes of all its blocks are multiples; 0: not known. Owned
+ * by the table. */
+const uint64_t *object_table_block_bytes(const struct object_table *t);
 /* The variables of that file, which is opened once; NULL: not an ELF file, or it cannot be read. */
 struct symbols_data *object_table_data(struct object_table *t, const char *path);
 
