@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <inttypes.h>
 
-#include "analysis/busy-threads.h"
+#include "analysis/windows.h"
 #include "profile/threads.h"
 
 struct sum {
@@ -60,6 +60,24 @@ static int refuse(const char *name, struct error *err)
                      name);
 }
 
+/* Whether more than one thread of a process has windows that were recorded completely. */
+static int has_several(struct profile *p)
+{
+    struct analysis_windows w;
+    const struct profile_time_window *before = NULL;
+    int several = 0;
+    if (analysis_windows_load(p, "", &w, NULL) == 0)
+        for (size_t i = 0; i < w.n; i++) {
+            const struct profile_time_window *x = &w.list[w.by_thread[i]];
+            if (!x->exact)
+                continue;
+            several |= before && before->process == x->process && before->tid != x->tid;
+            before = x;
+        }
+    analysis_windows_clear(&w);
+    return several;
+}
+
 static int count_row(void *ctx, const struct profile_thread *thread, const struct hist *stack)
 {
     (void)thread, (void)stack;
@@ -71,7 +89,7 @@ int thread_hist_check(struct profile *p, const char *name, struct error *err)
 {
     size_t rows = 0;
     int code = profile_threads(p, count_row, &rows, err);
-    return code == 0 && rows == 0 && analysis_busy_threads(p).threads > 1 ? refuse(name, err) : code;
+    return code == 0 && rows == 0 && has_several(p) ? refuse(name, err) : code;
 }
 
 int thread_hist_separate(struct profile *p, const char *name, uint32_t tid, struct thread_hist *h,
@@ -88,7 +106,7 @@ int thread_hist_separate(struct profile *p, const char *name, uint32_t tid, stru
                          "the profile '%s' is damaged: a process has more references than all together: "
                          "record again, or use a backup",
                          name);
-    if (sum.rows == 0 && (tid != 0 || analysis_busy_threads(p).threads > 1))
+    if (sum.rows == 0 && (tid != 0 || has_several(p)))
         return refuse(name, err);
     if (tid != 0 && sum.found == 0)
         return error_set(err, -ENODATA, "the profile '%s' has no references by thread %" PRIu32, name, tid);

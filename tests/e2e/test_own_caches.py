@@ -278,15 +278,16 @@ static void *run(void *mine)
 {
     volatile long *words = mine;
     pthread_barrier_wait(&together);
-    for (int i = 0; i < 1500; i++)
+    for (int i = 0; i < ROUNDS; i++)
         for (int k = 0; k < WORDS; k += 8) (void)words[k];
     pthread_barrier_wait(&together);
     return NULL;
 }
-int main(void)
+int main(int argc, char **argv)
 {
     pthread_t thread[THREADS];
     pthread_barrier_init(&together, NULL, THREADS);
+    for (long i = argc > 1 ? atol(argv[1]) : 0; i > 0; i--) (void)data[0][i % WORDS];
     for (int i = 0; i < THREADS; i++) pthread_create(&thread[i], NULL, run, (void *)data[i]);
     for (int i = 0; i < THREADS; i++) pthread_join(thread[i], NULL);
 }
@@ -302,7 +303,7 @@ def test_many_threads(cachegram, tmp_path):
     """Twelve threads, each with a twelfth of the work: report distinguishes their caches, and predict and corun give each of
     them private levels of its own and let them make twelve times as many references."""
     (tmp_path / "many.c").write_text(MANY)
-    subprocess.run(["gcc", "-O1", "-pthread", "-o", tmp_path / "many", tmp_path / "many.c"], check=True)
+    subprocess.run(["gcc", "-O1", "-pthread", "-DROUNDS=1500", "-o", tmp_path / "many", tmp_path / "many.c"], check=True)
     db = tmp_path / "p.db"
     assert run([cachegram, "record", *FULL, "-o", db, "--", tmp_path / "many"]).status == 0
     shown = run([cachegram, "report", db]).out.decode()
@@ -366,3 +367,16 @@ def test_over_time(options, cachegram, sweeps, tmp_path):
     assert "a cache for each thread" in head.splitlines()[0]
     assert '"threads": "separate"' in run([cachegram, "phases", "--threads", "separate", "--format", "json", db]).out.decode()
     assert "Miss ratio by cache size, one cache for each thread, and time" in run([cachegram, "report", db]).out.decode()
+
+
+def test_threads_after_full_mode(cachegram, tmp_path):
+    """Threads that begin after the part that was recorded completely: that part is the same in caches of their own."""
+    (tmp_path / "many.c").write_text(MANY)
+    subprocess.run(["gcc", "-O1", "-pthread", "-DROUNDS=50000", "-o", tmp_path / "many", tmp_path / "many.c"], check=True)
+    db = tmp_path / "p.db"
+    options = ["--allowance", "0.2s", "--overhead", "30"]
+    assert run([cachegram, "record", *options, "-o", db, "--", tmp_path / "many", 100000000]).status == 0
+    assert threads(db) == [] and float(values(db)["full_references"]) > 100000
+    own = curve(cachegram, db, "--threads", "separate", sizes="4K,32K")
+    assert own[4] > 0.3 and own[32] < 0.02  # main's references are in order, 8 of a line
+    assert hotspots(cachegram, db, "4K", "--threads", "separate")["rows"][0]["function"] == "run"
