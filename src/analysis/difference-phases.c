@@ -20,10 +20,11 @@ static int by_share(const void *a, const void *b)
 }
 
 /* The curve of a phase, at the sizes that row->points has. */
-static int find_curve(struct profile *p, const char *name, size_t npoints, struct analysis_phase_row *row,
-                      struct error *err)
+static int find_curve(struct profile *p, const char *name, int separate, size_t npoints,
+                      struct analysis_phase_row *row, struct error *err)
 {
-    const struct analysis_question question = {.model = ANALYSIS_MODEL_LRU, .phase = row->phase};
+    const struct analysis_question question = {
+        .model = ANALYSIS_MODEL_LRU, .phase = row->phase, .separate = separate};
     struct analysis_curve curve = {.profile = name, .points = row->points, .n = npoints};
     struct error why;
     int code = analysis_curve_compute(p, &question, &curve, &why);
@@ -45,10 +46,10 @@ static void clear_rows(struct analysis_phase_rows *rows)
     *rows = (struct analysis_phase_rows){0};
 }
 
-static int find_rows(struct profile *p, const char *name, const struct curve_point *points, size_t npoints,
-                     struct analysis_phase_rows *rows, struct error *err)
+static int find_rows(struct profile *p, const char *name, int separate, const struct curve_point *points,
+                     size_t npoints, struct analysis_phase_rows *rows, struct error *err)
 {
-    struct analysis_timeline timeline = {.profile = name};
+    struct analysis_timeline timeline = {.profile = name, .separate = separate};
     double all = 0;
     *rows = (struct analysis_phase_rows){0};
     int code = analysis_timeline_compute(p, points, npoints, &timeline, err);
@@ -77,7 +78,7 @@ static int find_rows(struct profile *p, const char *name, const struct curve_poi
             break;
         }
         memcpy(rows->list[i].points, points, npoints * sizeof *points);
-        code = find_curve(p, name, npoints, &rows->list[i], err);
+        code = find_curve(p, name, separate, npoints, &rows->list[i], err);
     }
     analysis_timeline_clear(&timeline);
     if (code != 0)
@@ -85,14 +86,14 @@ static int find_rows(struct profile *p, const char *name, const struct curve_poi
     return code;
 }
 
-int analysis_phase_difference(struct profile *const profiles[2], const char *const names[2],
+int analysis_phase_difference(struct profile *const profiles[2], const char *const names[2], int separate,
                               const struct curve_point *points, size_t npoints,
                               struct analysis_phase_difference *d, struct error *err)
 {
     int code = 0;
     *d = (struct analysis_phase_difference){0};
     for (int side = 0; side < 2 && code == 0; side++)
-        code = find_rows(profiles[side], names[side], points, npoints, &d->rows[side], err);
+        code = find_rows(profiles[side], names[side], separate, points, npoints, &d->rows[side], err);
     if (code == 0)
         code = analysis_phase_pairs(profiles, names, npoints, d, err);
     if (code != 0)

@@ -41,9 +41,10 @@ struct analysis_phase_difference {
     size_t npairs;
 };
 
-/* Of two profiles, before and after, at the sizes of points[npoints]; of each the phases with most
- * references. -ENODATA: one of them has no phases. The caller clears it. */
-int analysis_phase_difference(struct profile *const profiles[2], const char *const names[2],
+/* Of two profiles, before and after, at the sizes of points[npoints], of caches for each thread if
+ * `separate`; of each the phases with most references. -ENODATA: one of them has no phases. The caller clears
+ * it. */
+int analysis_phase_difference(struct profile *const profiles[2], const char *const names[2], int separate,
                               const struct curve_point *points, size_t npoints,
                               struct analysis_phase_difference *d, struct error *err);
 void analysis_phase_difference_clear(struct analysis_phase_difference *d);

@@ -21,7 +21,7 @@
 /* In text they must fit a line. */
 #define PHASE_SIZES "32K,256K,1M,4M,16M"
 
-enum { OPT_SIZES = 1, OPT_BY, OPT_SIZE, OPT_LIMIT, OPT_FAIL_IF };
+enum { OPT_SIZES = 1, OPT_BY, OPT_SIZE, OPT_LIMIT, OPT_FAIL_IF, OPT_THREADS };
 
 static const struct option options[] = {
     {"sizes", required_argument, NULL, OPT_SIZES},
@@ -29,6 +29,7 @@ static const struct option options[] = {
     {"size", required_argument, NULL, OPT_SIZE},
     {"limit", required_argument, NULL, OPT_LIMIT},
     {"fail-if", required_argument, NULL, OPT_FAIL_IF},
+    {"threads", required_argument, NULL, OPT_THREADS},
     {"output", required_argument, NULL, 'o'},
     {"help", no_argument, NULL, 'h'},
     CLI_OUTPUT_OPTIONS,
@@ -50,6 +51,9 @@ static const char usage[] =
     "                          code, by cache size (default " PHASE_SIZES ")\n"
     "  --size SIZE             with --by function or object: that size (default 1M)\n"
     "  --limit N               likewise: at most N rows in text; 0: all (default 20)\n"
+    "  --threads together|separate\n"
+    "                          one cache for all threads of a process (default), or one for each, as\n"
+    "                          first-level caches usually are\n"
     "  --fail-if CONDITION     exit status 3 if it holds; can be repeated. 'mr@1M > 5%' is about the miss\n"
     "                          ratio in AFTER; 'mr@1M > +0.5%', with a sign, about the change in percentage\n"
     "                          points, which must be significant. Operators: > < >= <=\n" CLI_OUTPUT_HELP
@@ -76,6 +80,7 @@ struct arguments {
     const char *sizes;
     const char *page; /* file for --format html; NULL: standard output */
     int by_function, by_object, by_phase, limited, sized;
+    int separate; /* a cache for each thread */
     uint64_t size_bytes, limit;
     struct condition conditions[CONDITIONS_MAX];
     size_t nconditions;
@@ -145,6 +150,8 @@ static int take_option(int opt, const char *value, struct arguments *a)
         return cli_parse_whole(value, UINT32_MAX, &a->limit) != 0
                    ? cli_misuse("diff", "--limit %s: must be a number of rows; 0: all", value)
                    : 0;
+    case OPT_THREADS:
+        return (a->separate = cli_threads_option("diff", value)) < 0 ? 2 : 0;
     default:
         if (a->nconditions == CONDITIONS_MAX)
             return cli_misuse("diff", "--fail-if: at most %u conditions", CONDITIONS_MAX);
@@ -173,9 +180,9 @@ static int check_arguments(int argc, char **argv, const struct arguments *a)
     return 0;
 }
 
-static int read_curve(const char *file, struct analysis_curve *curve, struct error *err)
+static int read_curve(const char *file, int separate, struct analysis_curve *curve, struct error *err)
 {
-    static const struct analysis_question question = {.model = ANALYSIS_MODEL_LRU};
+    const struct analysis_question question = {.model = ANALYSIS_MODEL_LRU, .separate = separate};
     struct profile *p;
     int code = cli_open_profile(file, &p, err);
     if (code != 0)
@@ -204,7 +211,7 @@ static int compare_curves(char **files, const struct arguments *a, struct analys
         code = error_set(err, -ENOMEM, "out of memory");
     for (int i = 0; i < 2 && code == 0; i++) {
         curves[i].points = cli_points(list, &curves[i].n, err);
-        code = curves[i].points ? read_curve(files[i], &curves[i], err) : -EINVAL;
+        code = curves[i].points ? read_curve(files[i], a->separate, &curves[i], err) : -EINVAL;
     }
     free(list);
     if (code == 0)
@@ -268,7 +275,7 @@ static int print_functions(char **files, const struct arguments *a, struct error
     int code = open_both(files, profiles, err);
     if (code == 0)
         code = diff_table_load(profiles, (const char *const[]){files[0], files[1]}, (double)a->size_bytes,
-                               a->by_object, &table, err);
+                               a->separate, a->by_object, &table, err);
     for (int i = 0; i < 2; i++)
         profile_close(profiles[i], 0, NULL);
     if (code != 0)
@@ -278,7 +285,8 @@ static int print_functions(char **files, const struct arguments *a, struct error
                                     (double)a->size_bytes,
                                     &table.changes,
                                     a->limited ? (size_t)a->limit : TEXT_ROWS,
-                                    a->by_object};
+                                    a->by_object,
+                                    a->separate};
     report_function_difference(stdout, &view, a->output.format);
     diff_table_clear(&table);
     return 0;
@@ -288,13 +296,14 @@ static int print_phases(char **files, const struct arguments *a, struct error *e
 {
     struct profile *profiles[2] = {NULL, NULL};
     struct analysis_phase_difference difference = {0};
-    struct report_phases view = {.before = files[0], .after = files[1], .difference = &difference};
+    struct report_phases view = {
+        .before = files[0], .after = files[1], .separate = a->separate, .difference = &difference};
     struct curve_point *points = cli_points(a->sizes ? a->sizes : PHASE_SIZES, &view.npoints, err);
     view.points = points;
     int code = points ? open_both(files, profiles, err) : -EINVAL;
     if (code == 0)
-        code = analysis_phase_difference(profiles, (const char *const[]){files[0], files[1]}, points,
-                                         view.npoints, &difference, err);
+        code = analysis_phase_difference(profiles, (const char *const[]){files[0], files[1]}, a->separate,
+                                         points, view.npoints, &difference, err);
     if (code == 0)
         report_phase_difference(stdout, &view, a->output.format);
     analysis_phase_difference_clear(&difference);

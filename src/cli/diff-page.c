@@ -22,7 +22,7 @@ static int put_table(FILE *json, struct profile *profiles[2], const struct repor
 {
     struct diff_table table;
     int code = diff_table_load(profiles, (const char *const[]){d->before->profile, d->after->profile},
-                               size_bytes, objects, &table, why);
+                               size_bytes, d->before->separate, objects, &table, why);
     if (code != 0)
         return code;
     size_t all = table.changes.n;
@@ -30,7 +30,7 @@ static int put_table(FILE *json, struct profile *profiles[2], const struct repor
     fprintf(json, "{\"left_out\": %zu, \"table\": ", all - table.changes.n);
     report_function_difference(json,
                                &(struct report_functions){d->before->profile, d->after->profile, size_bytes,
-                                                          &table.changes, 0, objects},
+                                                          &table.changes, 0, objects, d->before->separate},
                                REPORT_JSON);
     putc('}', json);
     diff_table_clear(&table);
@@ -80,11 +80,12 @@ static int put_phases(FILE *json, struct profile *profiles[2], const struct repo
                                        .after = d->after->profile,
                                        .points = points,
                                        .npoints = n,
-                                       .difference = &difference};
+                                       .difference = &difference,
+                                       .separate = d->before->separate};
     struct error why = {""};
     fputs(",\n\"phases\": ", json);
-    int code = analysis_phase_difference(profiles, (const char *const[]){view.before, view.after}, points, n,
-                                         &difference, &why);
+    int code = analysis_phase_difference(profiles, (const char *const[]){view.before, view.after},
+                                         view.separate, points, n, &difference, &why);
     if (code == 0)
         report_phase_difference(json, &view, REPORT_JSON);
     else

@@ -15,12 +15,13 @@
 #define USUAL_SIZE 0x1p20
 
 int diff_table_load(struct profile *const profiles[2], const char *const names[2], double size_bytes,
-                    int objects, struct diff_table *t, struct error *err)
+                    int separate, int objects, struct diff_table *t, struct error *err)
 {
     const struct analysis_hotspots_question question = {.size_bytes = size_bytes,
                                                         .by = objects ? ANALYSIS_BY_NOTHING
                                                                       : ANALYSIS_BY_FUNCTION,
-                                                        .objects = objects};
+                                                        .objects = objects,
+                                                        .separate = separate};
     struct curve_point curves[2];
     int code = 0;
     *t = (struct diff_table){0};
@@ -91,10 +92,12 @@ static int load(struct profile *const profiles[2], const struct report_curves *c
     d->size_bytes = changed_size(curves);
     diff_programs_load(profiles, &d->programs);
     for (int i = 0; i < 2; i++) {
-        if (diff_table_load(profiles, names, d->size_bytes, i, &tables[i], why[i]) == 0)
+        if (diff_table_load(profiles, names, d->size_bytes, curves->before->separate, i, &tables[i],
+                            why[i]) == 0)
             *(i ? &d->objects : &d->functions) = &tables[i].changes;
     }
-    if (analysis_phase_difference(profiles, names, points, npoints, phases, &d->no_phases) == 0)
+    if (analysis_phase_difference(profiles, names, curves->before->separate, points, npoints, phases,
+                                  &d->no_phases) == 0)
         d->phases = phases;
     d->points = points;
     d->npoints = npoints;

@@ -12,9 +12,10 @@ struct diff_table {
     struct analysis_hotspots hotspots[2];
     struct analysis_function_changes changes; /* with names of the hotspots */
 };
-/* 0, or negative with err filled and nothing to clear: a profile holds no code, for instance. */
+/* separate: for each thread. 0, or negative with err filled and nothing to clear: a profile holds no code,
+ * for instance. */
 int diff_table_load(struct profile *const profiles[2], const char *const names[2], double size_bytes,
-                    int objects, struct diff_table *table, struct error *err);
+                    int separate, int objects, struct diff_table *table, struct error *err);
 void diff_table_clear(struct diff_table *table);
 
 /* Prints the curves and what functions, data objects and phases changed, as text or JSON. all: with all rows

@@ -97,6 +97,17 @@ static int is_shown(const struct report_curves *d, size_t i)
     return fmod(log2(d->before->points[i].size_bytes), 2) == 0;
 }
 
+/* After "cache", where each thread has one. */
+static const char *for_each(int separate)
+{
+    return separate ? ", one for each thread" : "";
+}
+
+static const char *threads_json(int separate)
+{
+    return separate ? "  \"threads\": \"separate\",\n" : "";
+}
+
 static int differ(const char *before, const char *after)
 {
     return *before && *after && strcmp(before, after) != 0;
@@ -124,8 +135,8 @@ static void put_curves_text(FILE *out, const struct report_difference *all)
 {
     const struct report_curves *d = all->curves;
     char text[SIZE_TEXT];
-    fprintf(out, "Miss ratio by cache size, before and after: %s, %u-byte lines\n", d->before->model,
-            d->before->line_bytes);
+    fprintf(out, "Miss ratio by cache size%s, before and after: %s, %u-byte lines\n",
+            for_each(d->before->separate), d->before->model, d->before->line_bytes);
     put_text_files(out, d->before->profile, d->after->profile);
     report_difference_notes(out, &all->programs);
     report_difference_words(out, d);
@@ -150,8 +161,8 @@ static void put_curves_text(FILE *out, const struct report_difference *all)
 /* Members of an object. */
 static void put_curves_json(FILE *out, const struct report_curves *d)
 {
-    fprintf(out, "  \"model\": \"%s\",\n  \"line_bytes\": %u,\n  \"points\": [", d->before->model,
-            d->before->line_bytes);
+    fprintf(out, "  \"model\": \"%s\",\n%s  \"line_bytes\": %u,\n  \"points\": [", d->before->model,
+            threads_json(d->before->separate), d->before->line_bytes);
     for (size_t i = 0; i < d->before->n; i++) {
         fprintf(out, "%s\n    {\"size_bytes\": %.0f, ", i ? "," : "", d->before->points[i].size_bytes);
         put_json_change(out, &d->changes[i]);
@@ -211,8 +222,9 @@ static void put_functions_text(FILE *out, const struct report_functions *f)
 {
     char text[SIZE_TEXT];
     size_t shown = 0, n = f->limit && f->limit < f->changes->n ? f->limit : f->changes->n;
-    fprintf(out, "Misses per 1000 references by %s, before and after: LRU cache of %s\n",
-            f->objects ? "data object" : "function", size_format((uint64_t)f->size_bytes, text));
+    fprintf(out, "Misses per 1000 references by %s, before and after: LRU cache of %s%s\n",
+            f->objects ? "data object" : "function", size_format((uint64_t)f->size_bytes, text),
+            for_each(f->separate));
     put_text_files(out, f->before, f->after);
     fprintf(out, "%9s  %9s  %9s%14s  %s\n", "before", "after", "change", "",
             f->objects ? "data" : "function");
@@ -241,7 +253,7 @@ void report_function_difference(FILE *out, const struct report_functions *f, enu
         fprintf(out, "%s,module,size_bytes,before,after,delta,significant,delta_low,delta_high\n", what);
     } else {
         put_json_files(out, f->before, f->after);
-        fprintf(out, "  \"size_bytes\": %.0f,\n  \"total\": {", f->size_bytes);
+        fprintf(out, "%s  \"size_bytes\": %.0f,\n  \"total\": {", threads_json(f->separate), f->size_bytes);
         put_json_change(out, &f->changes->total);
         fprintf(out, ",\n  \"%ss\": [", what);
     }
@@ -323,7 +335,8 @@ static size_t put_single_phases(FILE *out, const struct report_phases *d)
 
 static void put_phases_text(FILE *out, const struct report_phases *d)
 {
-    fputs("Phases before and after, paired by their code, and their miss ratios by cache size.\n", out);
+    fprintf(out, "Phases before and after, paired by their code, and their miss ratios by cache size%s.\n",
+            for_each(d->separate));
     put_text_files(out, d->before, d->after);
     fputs("Line 'change': how much of the code is the same, and changes in percentage points; *: "
           "significant.\n\n",
@@ -404,7 +417,7 @@ static void put_phases_json(FILE *out, const struct report_phases *d)
 {
     size_t n = 0;
     put_json_files(out, d->before, d->after);
-    fputs("  \"pairs\": [", out);
+    fprintf(out, "%s  \"pairs\": [", threads_json(d->separate));
     for (size_t i = 0; i < d->difference->npairs; i++)
         if (d->difference->pairs[i].before && d->difference->pairs[i].after) {
             fputs(n++ ? ",\n" : "\n", out);
@@ -456,9 +469,9 @@ static int put_changed_rows(FILE *out, const struct report_difference *d,
             continue;
         if (found == 1)
             fprintf(out,
-                    "Misses per 1000 references by %s, where they changed significantly: LRU cache of %s\n"
+                    "Misses per 1000 references by %s, where they changed significantly: LRU cache of %s%s\n"
                     "%9s  %9s  %9s\n",
-                    what, size, "before", "after", "change");
+                    what, size, for_each(d->curves->before->separate), "before", "after", "change");
         put_function_row(out, name_of(&names, row, name), objects ? "" : row->module, &row->misses);
     }
     if (found > MOST_CHANGED)
@@ -542,12 +555,14 @@ static void put_all_json(FILE *out, const struct report_difference *d)
             put_missing_json(out, names[i], why[i]);
             continue;
         }
-        const struct report_functions view = {before, after, d->size_bytes, tables[i], 0, i};
+        const struct report_functions view = {
+            before, after, d->size_bytes, tables[i], 0, i, d->curves->before->separate};
         fprintf(out, ",\n  \"by_%s\": ", names[i]);
         report_function_difference(out, &view, REPORT_JSON);
     }
     if (d->phases) {
-        const struct report_phases view = {before, after, d->points, d->npoints, d->phases};
+        const struct report_phases view = {before,     after,     d->points,
+                                           d->npoints, d->phases, d->curves->before->separate};
         fputs(",\n  \"by_phase\": ", out);
         report_phase_difference(out, &view, REPORT_JSON);
     } else {

@@ -21,6 +21,7 @@ struct report_functions {
     const struct analysis_function_changes *changes;
     size_t limit; /* most rows in text; 0: all */
     int objects;  /* they are data objects */
+    int separate; /* the cache is of each thread's own */
 };
 void report_function_difference(FILE *out, const struct report_functions *functions,
                                 enum report_format format);
@@ -33,6 +34,7 @@ struct report_phases {
     const struct curve_point *points; /* sizes */
     size_t npoints;
     const struct analysis_phase_difference *difference;
+    int separate; /* the caches are of each thread's own */
 };
 void report_phase_difference(FILE *out, const struct report_phases *phases, enum report_format format);
 

@@ -380,3 +380,29 @@ def test_threads_after_full_mode(cachegram, tmp_path):
     own = curve(cachegram, db, "--threads", "separate", sizes="4K,32K")
     assert own[4] > 0.3 and own[32] < 0.02  # main's references are in order, 8 of a line
     assert hotspots(cachegram, db, "4K", "--threads", "separate")["rows"][0]["function"] == "run"
+
+
+def test_diff(cachegram, sweeps, tmp_path):
+    """The curves, functions and phases of both profiles in caches of their threads' own: one thread sweeps through 64 KB, then
+    through a quarter of that."""
+    for name, small in ("before", 64), ("after", 16):
+        result = run([cachegram, "record", *FULL, "-o", tmp_path / name, "--", sweeps, "own", small, 256, 400])
+        assert result.status == 0
+    files = [tmp_path / "before", tmp_path / "after"]
+
+    def shown(*options):
+        got = run([cachegram, "diff", "--threads", "separate", *options, *files])
+        assert got.status == 0, got.err
+        return got.out.decode()
+
+    whole = [curve(cachegram, db, "--threads", "separate") for db in files]
+    rows = list(csv.DictReader(io.StringIO(shown("--format", "csv", "--sizes", SIZES))))
+    for row in rows:
+        size = int(row["size_bytes"]) // KB
+        assert [float(row["before"]), float(row["after"])] == pytest.approx([w[size] for w in whole], abs=1e-9)
+    table = json.loads(shown("--by", "function", "--size", "32K", "--format", "json"))
+    assert table["threads"] == "separate" and table["functions"][0]["function"] == "run"
+    for side, db in zip(("before", "after"), files):
+        assert table["total"][side] == pytest.approx(1000 * curve(cachegram, db, "--threads", "separate", sizes="32K")[32], rel=1e-3)
+    assert json.loads(shown("--by", "phase", "--format", "json"))["threads"] == "separate"
+    assert "Miss ratio by cache size, one for each thread, before and after" in shown()
