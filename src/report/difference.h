@@ -38,7 +38,6 @@ struct report_phases {
 };
 void report_phase_difference(FILE *out, const struct report_phases *phases, enum report_format format);
 
-/* All that changed. What is NULL is not known, for the reason beside it. */
 /* Of the two profiles; "": unknown. */
 struct report_difference_programs {
     char cpu[2][256];  /* names of the machines' processors */
@@ -47,6 +46,7 @@ struct report_difference_programs {
 /* A line each: that programs or machines differ. */
 void report_difference_notes(FILE *out, const struct report_difference_programs *programs);
 
+/* All that changed. What is NULL is not known, for the reason beside it. */
 struct report_difference {
     const struct report_curves *curves;
     int all; /* text: all rows of the curves */
