@@ -18,10 +18,8 @@
  * A window without data of its own may fit several phases of the same code. It is in the same one as the
  * nearest window of its thread that has data, if that is one of them.
  *
- * Few samples cannot distinguish similar code: 16 samples of a program with many hot places look different
- * each time, and noise that is removed hides differences as well. So windows of a thread that follow each
- * other are joined first, the most similar ones before others, as long as chance explains their differences:
- * chains of windows have many samples and several bursts. Windows with all of their code stay as they are.
+ * Few samples cannot distinguish similar code. So windows of a thread that follow each other are joined first
+ * if they are alike (phases-chains.c).
  *
  * Afterwards, phases that are closer to each other than THRESHOLD are merged, since the first windows of a
  * phase say little about its mean; each window is assigned to the nearest phase; the windows of phases
@@ -32,7 +30,7 @@
  * phase 2 at a distance of 2. The third is 1.2 from phase 1 and 0.8 from phase 2, but no distance from a
  * mixture of 40% and 60%, so it is in phase 2.
  */
-#include "model/phases.h"
+#include "model/phases-internal.h"
 
 #include <errno.h>
 #include <math.h>
@@ -50,9 +48,6 @@
 #define LEAST_SHARE 0.005
 #define MIX_STEPS 20
 #define PI 3.14159265358979
-#define LN_2 0.693147180559945
-/* Standard deviations of chance that a difference between neighbours must exceed. */
-#define LIKELY 3
 /* Distances of single bursts from the mean are up to so many times their median, or this. Regular code has
  * the same data in all of its bursts; a difference of chance must be possible, and a larger one another
  * phase. */
@@ -61,33 +56,10 @@
 /* Phases whose distances differ by less fit equally well. */
 #define AS_WELL 0.2
 
-struct centre {
-    double weight, samples, code[PHASES_CODE];
-    double data_weight[PHASES_KINDS], data[PHASES_KINDS][PHASES_DATA]; /* means */
-};
-
-struct work {
-    struct phases_window *w;
-    size_t n;
-    struct centre *centres;
-    size_t ncentres;
-    double longest;             /* weight of the longest window, before windows were joined */
-    double noise[PHASES_KINDS]; /* of the data of one window; of one burst */
-    uint32_t *number;           /* scratch */
-};
-
 static double in_quadrature(double distance, double noise)
 {
     double rest = distance * distance - noise * noise;
     return rest > 0 ? sqrt(rest) : 0;
-}
-
-static double data_distance(const double *a, const double *b)
-{
-    double sum = 0;
-    for (unsigned i = 0; i < PHASES_DATA; i++)
-        sum += fabs(a[i] - b[i]);
-    return sum;
 }
 
 /* Four sums, since each addition waits for the one before it. */
@@ -116,47 +88,42 @@ static double code_distance(const double *a, double na, const double *b, double 
     return in_quadrature(sum, of_difference * sqrt(1 / na + 1 / nb));
 }
 
-static double window_noise(const struct work *work, const struct phases_window *w)
+static double window_noise(const struct phases_work *work, const struct phases_window *w)
 {
     return work->noise[w->kind] / (w->kind == PHASES_SAMPLED ? sqrt(fmax(1, w->bursts)) : 1);
 }
 
-static double distance(const struct work *work, const struct phases_window *w, const struct centre *c)
+static double distance(const struct phases_work *work, const struct phases_window *w,
+                       const struct phases_centre *c)
 {
     double d = code_distance(w->code, w->samples, c->code, c->samples);
     if (w->kind != PHASES_NO_DATA && c->data_weight[w->kind] > 0)
-        d += in_quadrature(data_distance(w->data, c->data[w->kind]), window_noise(work, w));
+        d += in_quadrature(phases_data_distance(w->data, c->data[w->kind]), window_noise(work, w));
     return d;
 }
 
-static void add_to_mean(double *mean, const double *value, unsigned n, double old, double more)
-{
-    for (unsigned i = 0; i < n; i++)
-        mean[i] += (value[i] - mean[i]) * (more / (old + more));
-}
-
-static void join(struct centre *c, const struct phases_window *w)
+static void join(struct phases_centre *c, const struct phases_window *w)
 {
     if (!(w->weight > 0))
         return;
-    add_to_mean(c->code, w->code, PHASES_CODE, c->weight, w->weight);
+    phases_add_to_mean(c->code, w->code, PHASES_CODE, c->weight, w->weight);
     c->weight += w->weight;
     c->samples += w->samples;
     if (w->kind == PHASES_NO_DATA)
         return;
-    add_to_mean(c->data[w->kind], w->data, PHASES_DATA, c->data_weight[w->kind], w->weight);
+    phases_add_to_mean(c->data[w->kind], w->data, PHASES_DATA, c->data_weight[w->kind], w->weight);
     c->data_weight[w->kind] += w->weight;
 }
 
 /* A phase of which no data of the window's kind are known fits by its code alone: one whose data are known to
  * fit about as well comes first. */
-static size_t nearest(const struct work *work, const struct phases_window *w, double *least)
+static size_t nearest(const struct phases_work *work, const struct phases_window *w, double *least)
 {
     size_t best = 0;
     double least_order = INFINITY;
     *least = INFINITY;
     for (size_t c = 0; c < work->ncentres; c++) {
-        const struct centre *centre = &work->centres[c];
+        const struct phases_centre *centre = &work->centres[c];
         double d = centre->weight > 0 ? distance(work, w, centre) : INFINITY;
         int unknown = w->kind != PHASES_NO_DATA && !(centre->data_weight[w->kind] > 0);
         double order = d + (unknown ? AS_WELL : 0);
@@ -167,11 +134,6 @@ static size_t nearest(const struct work *work, const struct phases_window *w, do
         }
     }
     return best;
-}
-
-static int is_used(const struct phases_window *w)
-{
-    return w->phase != 0;
 }
 
 /* Makes shares of the counts. Windows without any code are ignored. */
@@ -185,26 +147,8 @@ static void normalise(struct phases_window *w)
         w->code[i] /= sum;
 }
 
-/* The thread's window before i that has data of the same kind; n if there is none. */
-static size_t before(const struct work *work, size_t i, int with_data)
-{
-    for (size_t k = i; k-- > 0;)
-        if (is_used(&work->w[k]) && work->w[k].thread == work->w[i].thread &&
-            (!with_data || work->w[k].kind == work->w[i].kind))
-            return k;
-    return work->n;
-}
-
-static size_t after(const struct work *work, size_t i)
-{
-    for (size_t k = i + 1; k < work->n; k++)
-        if (is_used(&work->w[k]) && work->w[k].thread == work->w[i].thread)
-            return k;
-    return work->n;
-}
-
 /* The noise of one burst: a difference of two windows has that of both. Exact windows have none. */
-static int find_noise(struct work *work)
+static int find_noise(struct phases_work *work)
 {
     double *seen = malloc((work->n + 1) * sizeof *seen);
     size_t n = 0;
@@ -212,9 +156,9 @@ static int find_noise(struct work *work)
         return -ENOMEM;
     for (size_t i = 0; i < work->n; i++) {
         const struct phases_window *w = &work->w[i];
-        size_t k = is_used(w) && w->kind == PHASES_SAMPLED ? before(work, i, 1) : work->n;
+        size_t k = phases_is_used(w) && w->kind == PHASES_SAMPLED ? phases_before(work, i, 1) : work->n;
         if (k < work->n)
-            seen[n++] = data_distance(w->data, work->w[k].data) /
+            seen[n++] = phases_data_distance(w->data, work->w[k].data) /
                         sqrt(1 / fmax(1, w->bursts) + 1 / fmax(1, work->w[k].bursts));
     }
     qsort(seen, n, sizeof *seen, array_compare_doubles);
@@ -223,48 +167,48 @@ static int find_noise(struct work *work)
     return 0;
 }
 
-static void lead_and_follow(struct work *work)
+static void lead_and_follow(struct phases_work *work)
 {
     for (size_t i = 0; i < work->n; i++) {
         struct phases_window *w = &work->w[i];
         double least;
-        if (!is_used(w))
+        if (!phases_is_used(w))
             continue;
         size_t c = nearest(work, w, &least);
         if (least > THRESHOLD && work->ncentres < MOST_PHASES) {
             c = work->ncentres++;
-            work->centres[c] = (struct centre){0};
+            work->centres[c] = (struct phases_centre){0};
         }
         join(&work->centres[c], w);
         w->phase = (uint32_t)c + 1;
     }
 }
 
-static double between(const struct centre *a, const struct centre *b)
+static double between(const struct phases_centre *a, const struct phases_centre *b)
 {
     double d = code_distance(a->code, a->samples, b->code, b->samples), data = 0;
     for (int kind = PHASES_EXACT; kind < PHASES_KINDS; kind++)
         if (a->data_weight[kind] > 0 && b->data_weight[kind] > 0)
-            data = fmax(data, data_distance(a->data[kind], b->data[kind]));
+            data = fmax(data, phases_data_distance(a->data[kind], b->data[kind]));
     return d + data;
 }
 
-static void merge(struct centre *into, struct centre *from)
+static void merge(struct phases_centre *into, struct phases_centre *from)
 {
-    add_to_mean(into->code, from->code, PHASES_CODE, into->weight, from->weight);
+    phases_add_to_mean(into->code, from->code, PHASES_CODE, into->weight, from->weight);
     into->weight += from->weight;
     into->samples += from->samples;
     for (int kind = PHASES_EXACT; kind < PHASES_KINDS; kind++) {
         if (from->data_weight[kind] > 0)
-            add_to_mean(into->data[kind], from->data[kind], PHASES_DATA, into->data_weight[kind],
-                        from->data_weight[kind]);
+            phases_add_to_mean(into->data[kind], from->data[kind], PHASES_DATA, into->data_weight[kind],
+                               from->data_weight[kind]);
         into->data_weight[kind] += from->data_weight[kind];
     }
     from->weight = 0;
 }
 
 /* Distances between all phases are kept, so that a merger changes only those of one phase. */
-static int merge_close(struct work *work)
+static int merge_close(struct phases_work *work)
 {
     size_t n = work->ncentres;
     double *distances = malloc((n * n + 1) * sizeof *distances);
@@ -297,20 +241,20 @@ static int merge_close(struct work *work)
     return 0;
 }
 
-static void assign(struct work *work)
+static void assign(struct phases_work *work)
 {
     double least;
     for (size_t i = 0; i < work->n; i++)
-        if (is_used(&work->w[i]))
+        if (phases_is_used(&work->w[i]))
             work->w[i].phase = (uint32_t)nearest(work, &work->w[i], &least) + 1;
 }
 
 /* What is too short to be a phase becomes part of the nearest one. */
-static void dissolve_short(struct work *work)
+static void dissolve_short(struct phases_work *work)
 {
     double weights[MOST_PHASES + 1] = {0}, all = 0, most = 0, least;
     for (size_t i = 0; i < work->n; i++)
-        if (is_used(&work->w[i])) {
+        if (phases_is_used(&work->w[i])) {
             weights[work->w[i].phase] += work->w[i].weight;
             all += work->w[i].weight;
         }
@@ -320,30 +264,30 @@ static void dissolve_short(struct work *work)
         if (weights[c + 1] < fmin(LEAST_SHARE * all, most))
             work->centres[c].weight = 0;
     for (size_t i = 0; i < work->n; i++)
-        if (is_used(&work->w[i]) && !(work->centres[work->w[i].phase - 1].weight > 0))
+        if (phases_is_used(&work->w[i]) && !(work->centres[work->w[i].phase - 1].weight > 0))
             work->w[i].phase = (uint32_t)nearest(work, &work->w[i], &least) + 1;
 }
 
-static int fits_as_well(const struct work *work, size_t i, uint32_t phase)
+static int fits_as_well(const struct phases_work *work, size_t i, uint32_t phase)
 {
     const struct phases_window *w = &work->w[i];
-    const struct centre *other = &work->centres[phase - 1], *own = &work->centres[w->phase - 1];
+    const struct phases_centre *other = &work->centres[phase - 1], *own = &work->centres[w->phase - 1];
     return code_distance(w->code, w->samples, other->code, other->samples) <=
            code_distance(w->code, w->samples, own->code, own->samples) + AS_WELL;
 }
 
-static void assign_without_data(struct work *work)
+static void assign_without_data(struct phases_work *work)
 {
     for (size_t i = 0; i < work->n; i++) {
         struct phases_window *w = &work->w[i];
         size_t earlier = i, later = i;
-        if (!is_used(w) || w->kind != PHASES_NO_DATA)
+        if (!phases_is_used(w) || w->kind != PHASES_NO_DATA)
             continue;
         do
-            earlier = before(work, earlier, 0);
+            earlier = phases_before(work, earlier, 0);
         while (earlier < work->n && work->w[earlier].kind == PHASES_NO_DATA);
         do
-            later = after(work, later);
+            later = phases_after(work, later);
         while (later < work->n && work->w[later].kind == PHASES_NO_DATA);
         int early = earlier < work->n && fits_as_well(work, i, work->w[earlier].phase);
         int late = later < work->n && fits_as_well(work, i, work->w[later].phase);
@@ -355,29 +299,29 @@ static void assign_without_data(struct work *work)
 }
 
 /* The distance of a window's data from those of a mixture of two phases with so much of `a`. */
-static double mixed_data_distance(const struct work *work, const struct phases_window *w,
-                                  const struct centre *a, const struct centre *b, double share)
+static double mixed_data_distance(const struct phases_work *work, const struct phases_window *w,
+                                  const struct phases_centre *a, const struct phases_centre *b, double share)
 {
     double mixed[PHASES_DATA];
     if (w->kind == PHASES_NO_DATA || !(a->data_weight[w->kind] > 0) || !(b->data_weight[w->kind] > 0))
         return 0;
     memcpy(mixed, a->data[w->kind], sizeof mixed);
-    add_to_mean(mixed, b->data[w->kind], PHASES_DATA, share, 1 - share);
-    return in_quadrature(data_distance(w->data, mixed), window_noise(work, w));
+    phases_add_to_mean(mixed, b->data[w->kind], PHASES_DATA, share, 1 - share);
+    return in_quadrature(phases_data_distance(w->data, mixed), window_noise(work, w));
 }
 
 /* The best share of phase a in window w, if the rest is of phase b; -1 if it is not a mixture of them. The
  * few bursts of a window may all be in one of the two, whatever the window's code is. */
-static double mixture(const struct work *work, const struct phases_window *w, size_t a, size_t b)
+static double mixture(const struct phases_work *work, const struct phases_window *w, size_t a, size_t b)
 {
-    const struct centre *one = &work->centres[a], *other = &work->centres[b];
+    const struct phases_centre *one = &work->centres[a], *other = &work->centres[b];
     double least = THRESHOLD, first = -1, last = -1, of_bursts = INFINITY;
     for (int step = 0; step <= MIX_STEPS; step++)
         of_bursts = fmin(of_bursts, mixed_data_distance(work, w, one, other, (double)step / MIX_STEPS));
     for (int step = 0; step <= MIX_STEPS; step++) {
         double share = (double)step / MIX_STEPS, mixed[PHASES_CODE];
         memcpy(mixed, one->code, sizeof mixed);
-        add_to_mean(mixed, other->code, PHASES_CODE, share, 1 - share);
+        phases_add_to_mean(mixed, other->code, PHASES_CODE, share, 1 - share);
         double d = code_distance(w->code, w->samples, mixed, one->samples) +
                    (w->kind == PHASES_SAMPLED ? of_bursts : mixed_data_distance(work, w, one, other, share));
         if (d < least)
@@ -391,12 +335,12 @@ static double mixture(const struct work *work, const struct phases_window *w, si
 }
 
 /* Windows that were joined are not a transition, however well a mixture of their neighbours fits. */
-static void resolve_transitions(struct work *work)
+static void resolve_transitions(struct phases_work *work)
 {
     for (size_t i = 0; i < work->n; i++) {
         struct phases_window *w = &work->w[i];
-        size_t earlier = is_used(w) ? before(work, i, 0) : work->n,
-               later = is_used(w) ? after(work, i) : work->n;
+        size_t earlier = phases_is_used(w) ? phases_before(work, i, 0) : work->n,
+               later = phases_is_used(w) ? phases_after(work, i) : work->n;
         if (w->weight > work->longest || earlier == work->n || later == work->n ||
             work->w[earlier].phase == w->phase || work->w[later].phase == w->phase ||
             work->w[earlier].phase == work->w[later].phase)
@@ -408,13 +352,13 @@ static void resolve_transitions(struct work *work)
 }
 
 /* Numbers phases from 1, in order of first appearance. Returns their number. */
-static int renumber(struct work *work)
+static int renumber(struct phases_work *work)
 {
     uint32_t next = 0;
     memset(work->number, 0, (work->ncentres + 1) * sizeof *work->number);
     for (size_t i = 0; i < work->n; i++) {
         struct phases_window *w = &work->w[i];
-        if (!is_used(w))
+        if (!phases_is_used(w))
             continue;
         if (work->number[w->phase] == 0)
             work->number[w->phase] = ++next;
@@ -423,146 +367,7 @@ static int renumber(struct work *work)
     return (int)next;
 }
 
-/* --- windows that follow each other --- */
-
-/* A chain of windows of one thread. */
-struct chain {
-    double counts[PHASES_CODE], samples;
-    double x_log_x; /* sum over all places */
-    double bursts, data[PHASES_DATA], weight;
-    size_t next;     /* chain of the same thread, n: none */
-    double unlikely; /* that the next one is of the same phase; INFINITY: there is no next one */
-    size_t into;     /* joined to; itself if it was not */
-};
-
-static double x_log_x(double x)
-{
-    return x > 0 ? x * log(x) : 0;
-}
-
-/*
- * How many standard deviations the difference of two chains exceeds what samples of the same code give: for
- * the statistic G = 2 sum(observed ln(observed / expected)), whose mean is about the number of places less
- * one, at most 2 ln 2 times as much where all counts are small, and whose variance is twice that number. Data
- * count likewise, relative to the noise of their bursts.
- */
-static double unlikeliness(const struct chain *a, const struct chain *b, double burst_noise)
-{
-    double sum = 0, places = -1, all = a->samples + b->samples, of_data = 0;
-    for (unsigned i = 0; i < PHASES_CODE; i++) {
-        double x = a->counts[i] + b->counts[i];
-        if (x > 0) {
-            sum += x * log(x);
-            places++;
-        }
-    }
-    double g = 2 * (a->x_log_x + b->x_log_x - sum - x_log_x(a->samples) - x_log_x(b->samples) + x_log_x(all));
-    if (a->bursts > 0 && b->bursts > 0 && burst_noise > 0)
-        of_data =
-            LIKELY * data_distance(a->data, b->data) / (burst_noise * sqrt(1 / a->bursts + 1 / b->bursts));
-    return fmax(of_data, places > 0 ? (g - 2 * LN_2 * places) / sqrt(2 * places) : 0);
-}
-
-static void append(struct chain *a, const struct chain *b)
-{
-    a->x_log_x = 0;
-    for (unsigned i = 0; i < PHASES_CODE; i++) {
-        a->counts[i] += b->counts[i];
-        a->x_log_x += x_log_x(a->counts[i]);
-    }
-    a->samples += b->samples;
-    if (b->bursts > 0)
-        add_to_mean(a->data, b->data, PHASES_DATA, a->bursts, b->bursts);
-    a->bursts += b->bursts;
-    a->weight += b->weight;
-    a->next = b->next;
-}
-
-static void make_chains(const struct work *work, struct chain *chains)
-{
-    for (size_t i = 0; i < work->n; i++) {
-        const struct phases_window *w = &work->w[i];
-        struct chain *c = &chains[i];
-        c->next = work->n;
-        c->unlikely = INFINITY;
-        c->into = i;
-        if (!is_used(w) || isinf(w->samples))
-            continue;
-        c->samples = w->samples;
-        c->weight = w->weight;
-        for (unsigned k = 0; k < PHASES_CODE; k++) {
-            c->counts[k] = w->code[k] * w->samples;
-            c->x_log_x += x_log_x(c->counts[k]);
-        }
-        if (w->kind == PHASES_SAMPLED) {
-            c->bursts = fmax(1, w->bursts);
-            memcpy(c->data, w->data, sizeof c->data);
-        }
-        size_t k = before(work, i, 0);
-        if (k == work->n || isinf(work->w[k].samples))
-            continue;
-        chains[k].next = i;
-        chains[k].unlikely = unlikeliness(&chains[k], c, work->noise[PHASES_SAMPLED]);
-    }
-}
-
-/* Joins neighbours, those first that are most alike. */
-static void join_chains(const struct work *work, struct chain *chains)
-{
-    double noise = work->noise[PHASES_SAMPLED];
-    for (;;) {
-        size_t a = 0, last = work->n;
-        for (size_t i = 1; i < work->n; i++)
-            if (chains[i].unlikely < chains[a].unlikely)
-                a = i;
-        if (work->n == 0 || !(chains[a].unlikely < LIKELY))
-            return;
-        struct chain *b = &chains[chains[a].next];
-        b->into = a;
-        b->unlikely = INFINITY;
-        append(&chains[a], b);
-        for (size_t i = 0; i < a; i++)
-            if (chains[i].into == i && chains[i].next == a)
-                last = i;
-        if (last < work->n)
-            chains[last].unlikely = unlikeliness(&chains[last], &chains[a], noise);
-        chains[a].unlikely =
-            chains[a].next < work->n ? unlikeliness(&chains[a], &chains[chains[a].next], noise) : INFINITY;
-    }
-}
-
-/* One window for each chain: these are in more[], and into[] says where each window went. Returns their
- * number. */
-static size_t collect_chains(const struct work *work, const struct chain *chains, struct phases_window *more,
-                             size_t *into)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < work->n; i++) {
-        const struct chain *c = &chains[i];
-        size_t root = i;
-        while (chains[root].into != root)
-            root = chains[root].into;
-        if (root != i) {
-            into[i] = into[root];
-            continue;
-        }
-        into[i] = n;
-        more[n] = work->w[i];
-        if (c->samples > work->w[i].samples) {
-            more[n].samples = c->samples;
-            more[n].weight = c->weight;
-            for (unsigned k = 0; k < PHASES_CODE; k++)
-                more[n].code[k] = c->counts[k] / c->samples;
-            more[n].kind = c->bursts > 0 ? PHASES_SAMPLED : PHASES_NO_DATA;
-            more[n].bursts = c->bursts;
-            memcpy(more[n].data, c->data, sizeof c->data);
-        }
-        n++;
-    }
-    return n;
-}
-
-static int find(struct work *work)
+static int find(struct phases_work *work)
 {
     lead_and_follow(work);
     if (merge_close(work) < 0)
@@ -577,10 +382,9 @@ static int find(struct work *work)
 
 int phases_find(struct phases_window *windows, size_t n)
 {
-    struct work work = {.w = windows, .n = n};
+    struct phases_work work = {.w = windows, .n = n};
     struct phases_window *more = malloc((n + 1) * sizeof *more);
     size_t *into = malloc((n + 1) * sizeof *into);
-    struct chain *chains = calloc(n + 1, sizeof *chains);
     int result = -ENOMEM;
     for (size_t i = 0; i < n; i++) {
         normalise(&windows[i]);
@@ -588,18 +392,13 @@ int phases_find(struct phases_window *windows, size_t n)
     }
     work.centres = calloc(MOST_PHASES + 1, sizeof *work.centres);
     work.number = calloc(MOST_PHASES + 2, sizeof *work.number);
-    if (more && into && chains && work.centres && work.number && find_noise(&work) == 0) {
-        make_chains(&work, chains);
-        join_chains(&work, chains);
-        work.n = collect_chains(&work, chains, more, into);
-        work.w = more;
+    if (more && into && work.centres && work.number && find_noise(&work) == 0 &&
+        phases_join_neighbours(&work, more, into) == 0)
         result = find(&work);
-    }
     for (size_t i = 0; i < n && result >= 0; i++)
         windows[i].phase = more[into[i]].phase;
     free(more);
     free(into);
-    free(chains);
     free(work.centres);
     free(work.number);
     return result;
