@@ -256,47 +256,50 @@ static int all_exact(const struct corun_job *job)
     return 1;
 }
 
+static struct report_corun_row make_row(const struct corun_options *o, const struct corun_job *job,
+                                        uint32_t i, int unknown)
+{
+    const struct statcc_result *r = &job->result[CLI_CURVE_BEST][i], *low = &job->result[CLI_CURVE_LOW][i],
+                               *high = &job->result[CLI_CURVE_HIGH][i], *solo = &job->solo[i];
+    const struct analysis_program *profile = job->profiles.program[i % job->profiles.n];
+    double line = job->profiles.line_bytes;
+    int alone = !solo->unknown, mean = !unknown && job->by_phases;
+    return (struct report_corun_row){
+        .program = profile->name,
+        .solo_miss_ratio = alone ? solo->miss_ratio : NAN,
+        .solo_cpi = alone ? solo->cpi : NAN,
+        .shared_miss_ratio = unknown ? NAN : r->miss_ratio,
+        .shared_cpi = unknown ? NAN : r->cpi,
+        .slowdown = unknown || !alone ? NAN : r->cpi / solo->cpi,
+        .share_bytes = unknown ? NAN : r->lines * line,
+        .shared_low = fmin(low->miss_ratio, high->miss_ratio),
+        .shared_high = fmax(low->miss_ratio, high->miss_ratio),
+        .cpi_low = fmin(low->cpi, high->cpi),
+        .cpi_high = fmax(low->cpi, high->cpi),
+        .bytes_per_cycle = unknown ? NAN : r->lines_per_cycle * line,
+        .partition_bytes = job->program[CLI_CURVE_BEST][i].partition_lines * line,
+        .wrong_cpi_change = o->cpi_error > 0 ? job->change[i] : NAN,
+        .phases = job->by_phases ? job->phased[i].n : 1,
+        .found_phases = o->no_phases ? 0 : profile->found_phases,
+        .in_several = profile->in_several,
+        .mean_miss_ratio = mean ? job->mean[i].miss_ratio : NAN,
+        .mean_cpi = mean ? job->mean[i].cpi : NAN,
+        .mean_slowdown = mean && alone ? job->mean[i].cpi / job->mean_solo[i].cpi : NAN,
+    };
+}
+
 static void print(const struct corun_options *o, const struct corun_job *job)
 {
     struct report_corun_row rows[STATCC_PROGRAMS];
+    struct report_base bases[STATCC_PROGRAMS];
     struct report_style style = report_style_of(stdout, o->output.color);
     double line = job->profiles.line_bytes;
     int unknown = any_unknown(job);
     char machine[160];
     cli_machine_words(&o->memory, &job->described, machine);
-    struct report_base bases[STATCC_PROGRAMS];
-    for (uint32_t i = 0; i < job->n; i++)
-        bases[i] = cli_base(&job->profiles, i % job->profiles.n);
     for (uint32_t i = 0; i < job->n; i++) {
-        const struct statcc_result *r = &job->result[CLI_CURVE_BEST][i],
-                                   *low = &job->result[CLI_CURVE_LOW][i],
-                                   *high = &job->result[CLI_CURVE_HIGH][i];
-        const struct statcc_result *solo = &job->solo[i];
-        int alone = !solo->unknown;
-        const struct analysis_program *profile = job->profiles.program[i % job->profiles.n];
-        rows[i] = (struct report_corun_row){
-            .program = bases[i].program,
-            .solo_miss_ratio = alone ? solo->miss_ratio : NAN,
-            .solo_cpi = alone ? solo->cpi : NAN,
-            .shared_miss_ratio = unknown ? NAN : r->miss_ratio,
-            .shared_cpi = unknown ? NAN : r->cpi,
-            .slowdown = unknown || !alone ? NAN : r->cpi / solo->cpi,
-            .share_bytes = unknown ? NAN : r->lines * line,
-            .shared_low = fmin(low->miss_ratio, high->miss_ratio),
-            .shared_high = fmax(low->miss_ratio, high->miss_ratio),
-            .cpi_low = fmin(low->cpi, high->cpi),
-            .cpi_high = fmax(low->cpi, high->cpi),
-            .bytes_per_cycle = unknown ? NAN : r->lines_per_cycle * line,
-            .partition_bytes = job->program[CLI_CURVE_BEST][i].partition_lines * line,
-            .wrong_cpi_change = o->cpi_error > 0 ? job->change[i] : NAN,
-            .phases = job->by_phases ? job->phased[i].n : 1,
-            .found_phases = o->no_phases ? 0 : profile->found_phases,
-            .in_several = profile->in_several,
-            .mean_miss_ratio = unknown || !job->by_phases ? NAN : job->mean[i].miss_ratio,
-            .mean_cpi = unknown || !job->by_phases ? NAN : job->mean[i].cpi,
-            .mean_slowdown =
-                unknown || !alone || !job->by_phases ? NAN : job->mean[i].cpi / job->mean_solo[i].cpi,
-        };
+        bases[i] = cli_base(&job->profiles, i % job->profiles.n);
+        rows[i] = make_row(o, job, i, unknown);
     }
     struct report_corun report = {.rows = rows,
                                   .n = job->n,

@@ -159,9 +159,62 @@ static int take_option(int opt, const char *value, struct arguments *a)
     }
 }
 
-static int is_whole_run(const struct analysis_hotspots_question *question)
+/* 0, or 2 after a message. */
+static int check_arguments(const struct arguments *a)
 {
-    return !question->tid && !question->comm && !question->phase;
+    if (a->view.sort == REPORT_SORT_STALL && !a->machine)
+        return cli_misuse("hotspots", "--sort stall needs --machine, which says what misses cost");
+    if (a->question.calls && a->question.separate)
+        return cli_misuse("hotspots", "--call-graph cannot be combined with --threads separate");
+    if (a->question.calls && a->question.by == ANALYSIS_BY_NOTHING)
+        return cli_misuse("hotspots", "--call-graph needs rows of code, such as --by function,object");
+    return 0;
+}
+
+/* Whether there is what was asked for. 0 or -ENODATA. */
+static int check_rows(const char *file, const struct arguments *a, const struct analysis_hotspots *hotspots,
+                      struct error *err)
+{
+    int data = a->question.by == ANALYSIS_BY_NOTHING;
+    if (a->question.calls && hotspots->ncalls == 0)
+        return error_set(err, -ENODATA, "the profile '%s' holds no call paths: record with --call-graph on",
+                         file);
+    if (a->view.dso && !report_hotspots_have_file(hotspots, a->view.dso))
+        return error_set(
+            err, -ENODATA,
+            "the profile '%s' holds no %s of the file '%s'; 'cachegram hotspots --by %s' lists %s", file,
+            data ? "data" : "code", a->view.dso, data ? "object" : "module",
+            data ? "the data that it has" : "the files that it has");
+    return 0;
+}
+
+static int compute(const char *file, const struct arguments *a, struct analysis_hotspots *hotspots,
+                   struct error *err)
+{
+    const struct analysis_hotspots_question *q = &a->question;
+    struct cli_levels levels;
+    struct profile *p;
+    int code = a->machine ? cli_find_levels(a->machine, &levels, err) : 0;
+    if (code == 0)
+        code = cli_open_profile(file, &p, err);
+    if (code != 0)
+        return code;
+    code = analysis_hotspots(p, file, q, hotspots, err);
+    if (code == 0) {
+        if (a->machine)
+            code = analysis_hotspots_stall(p, q, levels.list, levels.n, hotspots, err);
+        if (code == 0 && !hotspots->full && !q->tid && !q->comm && !q->phase) {
+            struct curve_point curve = analysis_hotspots_point(p, hotspots);
+            analysis_widen_ratio(&hotspots->total, &curve);
+        }
+        if (code == 0)
+            code = check_rows(file, a, hotspots, err);
+        if (code != 0)
+            analysis_hotspots_clear(hotspots);
+    }
+    /* Closed before printing: a pager that waits must not block a recording. */
+    profile_close(p, 0, NULL);
+    return code;
 }
 
 int cmd_hotspots(int argc, char **argv)
@@ -169,7 +222,6 @@ int cmd_hotspots(int argc, char **argv)
     static const struct cli_syntax syntax = {"hotspots", usage, ":h", options, "collapsed"};
     struct arguments a = {.output = {.format = REPORT_TEXT}, .question = {.size_bytes = DEFAULT_SIZE}};
     struct analysis_hotspots hotspots;
-    struct profile *p;
     struct error err;
     int opt, status;
     while ((opt = cli_next_option(&syntax, argc, argv, &a.output, &status)) != 0)
@@ -180,47 +232,13 @@ int cmd_hotspots(int argc, char **argv)
     int collapsed = a.output.other_format;
     if (collapsed && !a.by_given)
         a.question.by = ANALYSIS_BY_LINE;
-    if (a.view.sort == REPORT_SORT_STALL && !a.machine)
-        return cli_misuse("hotspots", "--sort stall needs --machine, which says what misses cost");
-    if (a.question.calls && a.question.separate)
-        return cli_misuse("hotspots", "--call-graph cannot be combined with --threads separate");
-    if (a.question.calls && a.question.by == ANALYSIS_BY_NOTHING)
-        return cli_misuse("hotspots", "--call-graph needs rows of code, such as --by function,object");
+    if (check_arguments(&a) != 0)
+        return 2;
     const char *file = cli_one_file("hotspots", argc, argv);
     if (!file)
         return 2;
-    struct cli_levels levels;
-    int code = a.machine ? cli_find_levels(a.machine, &levels, &err) : 0;
-    if (code == 0)
-        code = cli_open_profile(file, &p, &err);
-    if (code == 0) {
-        code = analysis_hotspots(p, file, &a.question, &hotspots, &err);
-        if (code == 0 && a.machine &&
-            (code = analysis_hotspots_stall(p, &a.question, levels.list, levels.n, &hotspots, &err)) != 0)
-            analysis_hotspots_clear(&hotspots);
-        if (code == 0 && !hotspots.full && is_whole_run(&a.question)) {
-            struct curve_point curve = analysis_hotspots_point(p, &hotspots);
-            analysis_widen_ratio(&hotspots.total, &curve);
-        }
-        /* Closed before printing: a pager that waits must not block a recording. */
-        profile_close(p, 0, NULL);
-    }
-    if (code != 0)
+    if (compute(file, &a, &hotspots, &err) != 0)
         return cli_fail(&err);
-    if (a.question.calls && hotspots.ncalls == 0) {
-        error_set(&err, -ENODATA, "the profile '%s' holds no call paths: record with --call-graph on", file);
-        analysis_hotspots_clear(&hotspots);
-        return cli_fail(&err);
-    }
-    if (a.view.dso && !report_hotspots_have_file(&hotspots, a.view.dso)) {
-        error_set(&err, -ENODATA,
-                  "the profile '%s' holds no %s of the file '%s'; 'cachegram hotspots --by %s' lists %s",
-                  file, a.question.by == ANALYSIS_BY_NOTHING ? "data" : "code", a.view.dso,
-                  a.question.by == ANALYSIS_BY_NOTHING ? "object" : "module",
-                  a.question.by == ANALYSIS_BY_NOTHING ? "the data that it has" : "the files that it has");
-        analysis_hotspots_clear(&hotspots);
-        return cli_fail(&err);
-    }
     size_t all = hotspots.n;
     if (!a.limited && a.output.format == REPORT_TEXT && !collapsed)
         a.view.limit = DEFAULT_ROWS;

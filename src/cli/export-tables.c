@@ -23,11 +23,19 @@ struct source {
     enum report_format format;
 };
 
+struct table {
+    const char *name, *what;
+    int (*put)(FILE *out, const struct source *s, const struct table *t, struct error *err);
+    int variant;    /* the model; or whether it is the second table that `put` makes */
+    const char *by; /* of hotspots, with call paths as variant 1 */
+};
+
 /* Each writes a table: 0; -ENODATA, -ENOENT or -EINVAL if the profile does not hold it, with the reason in
  * err; or another negative code. */
 
-static int put_run(FILE *out, const struct source *s, struct error *err)
+static int put_run(FILE *out, const struct source *s, const struct table *t, struct error *err)
 {
+    (void)t;
     struct analysis_summary *summary = malloc(sizeof *summary);
     int code = summary ? analysis_summary_load(s->p, summary, err) : error_set(err, -ENOMEM, "out of memory");
     if (code == 0 && s->format == REPORT_CSV)
@@ -38,9 +46,9 @@ static int put_run(FILE *out, const struct source *s, struct error *err)
     return code;
 }
 
-static int put_a_curve(FILE *out, const struct source *s, enum analysis_model model, struct error *err)
+static int put_curve(FILE *out, const struct source *s, const struct table *t, struct error *err)
 {
-    const struct analysis_question question = {.model = model};
+    const struct analysis_question question = {.model = (enum analysis_model)t->variant};
     struct analysis_curve curve = {.profile = s->name};
     curve.points = cli_points(CLI_DEFAULT_SIZES, &curve.n, err);
     int code = curve.points ? analysis_curve_compute(s->p, &question, &curve, err) : -ENOMEM;
@@ -52,17 +60,7 @@ static int put_a_curve(FILE *out, const struct source *s, enum analysis_model mo
     return code;
 }
 
-static int put_curve(FILE *out, const struct source *s, struct error *err)
-{
-    return put_a_curve(out, s, ANALYSIS_MODEL_LRU, err);
-}
-
-static int put_random(FILE *out, const struct source *s, struct error *err)
-{
-    return put_a_curve(out, s, ANALYSIS_MODEL_RANDOM, err);
-}
-
-static int put_time(FILE *out, const struct source *s, int phases, struct error *err)
+static int put_time(FILE *out, const struct source *s, const struct table *t, struct error *err)
 {
     const struct report_style style = {.width = 80};
     const struct analysis_grid none = {0};
@@ -70,7 +68,7 @@ static int put_time(FILE *out, const struct source *s, int phases, struct error 
     size_t n = 0;
     struct curve_point *points = cli_points(CLI_TIMELINE_SIZES, &n, err);
     int code = points ? analysis_timeline_compute(s->p, points, n, &timeline, err) : -ENOMEM;
-    if (code == 0 && phases)
+    if (code == 0 && t->variant)
         report_phases(out, &timeline, s->format, &style);
     else if (code == 0)
         report_timeline(out, &timeline, &none, s->format, &style);
@@ -79,26 +77,16 @@ static int put_time(FILE *out, const struct source *s, int phases, struct error 
     return code;
 }
 
-static int put_timeline(FILE *out, const struct source *s, struct error *err)
+static int put_hotspots(FILE *out, const struct source *s, const struct table *t, struct error *err)
 {
-    return put_time(out, s, 0, err);
-}
-
-static int put_phases(FILE *out, const struct source *s, struct error *err)
-{
-    return put_time(out, s, 1, err);
-}
-
-static int put_hotspots(FILE *out, const struct source *s, const char *by, int calls, struct error *err)
-{
-    struct analysis_hotspots_question question = {.size_bytes = s->size_bytes, .calls = calls};
+    struct analysis_hotspots_question question = {.size_bytes = s->size_bytes, .calls = t->variant};
     struct analysis_hotspots hotspots;
-    if (cli_by_option("export", by, &question) != 0)
+    if (cli_by_option("export", t->by, &question) != 0)
         return error_set(err, -EIO, "no such table");
     int code = analysis_hotspots(s->p, s->name, &question, &hotspots, err);
     if (code != 0)
         return code;
-    if (calls && hotspots.ncalls == 0)
+    if (t->variant && hotspots.ncalls == 0)
         code = error_set(err, -ENODATA, "the profile '%s' holds no call paths", s->name);
     else
         report_hotspots(out, &hotspots, 0, s->format);
@@ -106,33 +94,9 @@ static int put_hotspots(FILE *out, const struct source *s, const char *by, int c
     return code;
 }
 
-static int put_functions(FILE *out, const struct source *s, struct error *err)
+static int put_causes(FILE *out, const struct source *s, const struct table *t, struct error *err)
 {
-    return put_hotspots(out, s, "function", 0, err);
-}
-
-static int put_calls(FILE *out, const struct source *s, struct error *err)
-{
-    return put_hotspots(out, s, "function", 1, err);
-}
-
-static int put_lines(FILE *out, const struct source *s, struct error *err)
-{
-    return put_hotspots(out, s, "line", 0, err);
-}
-
-static int put_objects(FILE *out, const struct source *s, struct error *err)
-{
-    return put_hotspots(out, s, "object", 0, err);
-}
-
-static int put_pairs(FILE *out, const struct source *s, struct error *err)
-{
-    return put_hotspots(out, s, "function,object", 0, err);
-}
-
-static int put_causes(FILE *out, const struct source *s, struct error *err)
-{
+    (void)t;
     const struct analysis_hotspots_question question = {
         .size_bytes = s->size_bytes, .by = ANALYSIS_BY_NOTHING, .objects = 1};
     struct analysis_causes causes;
@@ -144,14 +108,14 @@ static int put_causes(FILE *out, const struct source *s, struct error *err)
     return 0;
 }
 
-static int put_places(FILE *out, const struct source *s, int conflicts, struct error *err)
+static int put_places(FILE *out, const struct source *s, const struct table *t, struct error *err)
 {
     struct analysis_place places[PLACES_MOST];
-    size_t n = conflicts ? analysis_conflicts(s->p, s->name, NULL, places)
-                         : analysis_shared(s->p, s->name, NULL, places);
+    size_t n = t->variant ? analysis_conflicts(s->p, s->name, NULL, places)
+                          : analysis_shared(s->p, s->name, NULL, places);
     if (n == 0)
         return error_set(err, -ENODATA, "the profile '%s' shows no %s", s->name,
-                         conflicts ? "conflicts within sets" : "false sharing");
+                         t->variant ? "conflicts within sets" : "false sharing");
     if (s->format == REPORT_CSV) {
         report_places_csv(out, places, n);
     } else {
@@ -162,18 +126,9 @@ static int put_places(FILE *out, const struct source *s, int conflicts, struct e
     return 0;
 }
 
-static int put_sharing(FILE *out, const struct source *s, struct error *err)
+static int put_pirate(FILE *out, const struct source *s, const struct table *t, struct error *err)
 {
-    return put_places(out, s, 0, err);
-}
-
-static int put_conflicts(FILE *out, const struct source *s, struct error *err)
-{
-    return put_places(out, s, 1, err);
-}
-
-static int put_pirate(FILE *out, const struct source *s, struct error *err)
-{
+    (void)t;
     const struct report_style style = {.width = 80};
     struct analysis_pirate pirate;
     int code = analysis_pirate_load(s->p, &pirate, err);
@@ -188,24 +143,21 @@ static int put_pirate(FILE *out, const struct source *s, struct error *err)
     return code;
 }
 
-static const struct {
-    const char *name, *what;
-    int (*put)(FILE *out, const struct source *s, struct error *err);
-} tables[] = {
-    {"run", "what ran and how it was recorded, as report --format csv", put_run},
-    {"curve", "miss ratios of LRU, as mrc", put_curve},
-    {"curve-random", "of random replacement, as mrc --model random", put_random},
-    {"timeline", "as timeline", put_timeline},
-    {"phases", "as phases", put_phases},
-    {"hotspots-function", "as hotspots, at --size", put_functions},
-    {"hotspots-line", "likewise, by line", put_lines},
-    {"hotspots-object", "likewise, by data object", put_objects},
-    {"hotspots-function-object", "likewise, by function,object", put_pairs},
-    {"hotspots-calls", "likewise, by function, with --call-graph", put_calls},
-    {"causes", "as causes, at --size", put_causes},
-    {"false-sharing", "data that threads share falsely, most first", put_sharing},
-    {"conflicts", "data with conflicts within sets, most first", put_conflicts},
-    {"pirate", "what pirate measured", put_pirate},
+static const struct table tables[] = {
+    {"run", "what ran and how it was recorded, as report --format csv", put_run, 0, NULL},
+    {"curve", "miss ratios of LRU, as mrc", put_curve, ANALYSIS_MODEL_LRU, NULL},
+    {"curve-random", "of random replacement, as mrc --model random", put_curve, ANALYSIS_MODEL_RANDOM, NULL},
+    {"timeline", "as timeline", put_time, 0, NULL},
+    {"phases", "as phases", put_time, 1, NULL},
+    {"hotspots-function", "as hotspots, at --size", put_hotspots, 0, "function"},
+    {"hotspots-line", "likewise, by line", put_hotspots, 0, "line"},
+    {"hotspots-object", "likewise, by data object", put_hotspots, 0, "object"},
+    {"hotspots-function-object", "likewise, by function,object", put_hotspots, 0, "function,object"},
+    {"hotspots-calls", "likewise, by function, with --call-graph", put_hotspots, 1, "function"},
+    {"causes", "as causes, at --size", put_causes, 0, NULL},
+    {"false-sharing", "data that threads share falsely, most first", put_places, 0, NULL},
+    {"conflicts", "data with conflicts within sets, most first", put_places, 1, NULL},
+    {"pirate", "what pirate measured", put_pirate, 0, NULL},
 };
 #define TABLES (sizeof tables / sizeof tables[0])
 
@@ -220,7 +172,7 @@ static int make_table(size_t i, const struct source *s, char **text, struct erro
     size_t size;
     *text = NULL;
     FILE *memory = open_memstream(text, &size);
-    int code = memory ? tables[i].put(memory, s, err) : error_set(err, -ENOMEM, "out of memory");
+    int code = memory ? tables[i].put(memory, s, &tables[i], err) : error_set(err, -ENOMEM, "out of memory");
     if (memory && fclose(memory) != 0 && code == 0)
         code = error_set(err, -ENOMEM, "out of memory");
     if (code != 0) {
