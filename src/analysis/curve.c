@@ -259,7 +259,11 @@ int analysis_curve_compute(struct profile *p, const struct analysis_question *qu
     curve->watches = curve->unwatched = curve->censored = 0;
     curve->user_seconds = curve->sampled_seconds = curve->sampled_error = NAN;
     curve->clock_error = curve->ns_per_instruction = curve->references_per_instruction = NAN;
-    curve->busy_threads = question->tid || strcmp(mode, "sparse") == 0 ? 0 : analysis_busy_threads(p).threads;
+    struct analysis_busy busy = {.threads = 0};
+    if (!question->tid && strcmp(mode, "sparse") != 0)
+        busy = analysis_busy_threads(p);
+    curve->busy_threads = busy.threads;
+    curve->busy_processes = busy.processes;
     curve->separate = question->separate;
     if (question->separate)
         curve->busy_threads = 0;

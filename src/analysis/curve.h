@@ -71,8 +71,9 @@ struct analysis_curve {
     /* Threads that worked at the same time, in a curve of all threads: what each does in tens of thousands of
      * references counts as in a cache of its own. 0: not known. */
     size_t busy_threads;
-    int separate;       /* the curve is that of such caches, at all sizes */
-    double clock_error; /* largest known relative error of the reference clock; NaN: not known */
+    size_t busy_processes; /* that worked at the same time, each in caches of its own; 0: not known */
+    int separate;          /* the curve is that of such caches, at all sizes */
+    double clock_error;    /* largest known relative error of the reference clock; NaN: not known */
     /* Means over the run, by the weights of its bursts; NaN: not known (always in other modes). */
     double ns_per_instruction, references_per_instruction; /* references: touches of lines, as in the curve */
     struct curve_point *points;                            /* owned by the caller */

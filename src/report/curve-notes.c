@@ -47,6 +47,12 @@ void report_curve_notes(FILE *out, const struct analysis_curve *curve, const cha
                 "%s%zu threads work at the same time, recorded in pieces of tens of thousands of references: "
                 "a cache that they share may miss more at sizes that do not hold what all of them use%s\n",
                 lead, curve->busy_threads, verbose ? "; of one for each: mrc --threads separate" : "");
+    if (curve->busy_processes > 1)
+        fprintf(
+            out,
+            "%s%zu processes work at the same time, each counted as in a cache of its own: corun predicts a "
+            "shared one, from a profile of each\n",
+            lead, curve->busy_processes);
     if (curve->bursts == 0 && curve->full_references)
         fprintf(out,
                 "%sno burst was recorded after the first references: the curve lacks the rest of the run\n",

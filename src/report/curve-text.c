@@ -112,7 +112,7 @@ void report_curve_text(FILE *out, const struct analysis_curve *curve, const stru
         fputs("\nNot enough samples: neither bursts nor watched lines reach these sizes; only the bounds are "
               "known.\n",
               out);
-    if (curve->bursts || curve->full_references || curve->busy_threads > 1) {
+    if (curve->bursts || curve->full_references || curve->busy_threads > 1 || curve->busy_processes > 1) {
         putc('\n', out);
         if (curve->skipped_references)
             fprintf(out,

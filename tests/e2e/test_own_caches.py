@@ -406,3 +406,13 @@ def test_diff(cachegram, sweeps, tmp_path):
         assert table["total"][side] == pytest.approx(1000 * curve(cachegram, db, "--threads", "separate", sizes="32K")[32], rel=1e-3)
     assert json.loads(shown("--by", "phase", "--format", "json"))["threads"] == "separate"
     assert "Miss ratio by cache size, one for each thread, before and after" in shown()
+
+
+def test_processes_at_the_same_time(cachegram, sweeps, tmp_path):
+    """Each is counted as in caches of its own, and report and mrc say so; not of processes one after the other."""
+    for between, together in ("&", True), (";", False):
+        script = f"{sweeps} one 64 64 3000 {between} {sweeps} one 64 64 3000; wait"
+        assert run([cachegram, "record", *FULL, "-o", tmp_path / "p.db", "--", "sh", "-c", script]).status == 0
+        for command in ("report", "mrc"):
+            said = run([cachegram, command, tmp_path / "p.db"]).out.decode()
+            assert ("2 processes work at the same time, each counted as in a cache of its own" in said) == together

@@ -53,9 +53,10 @@ static void add(uint64_t process, uint32_t tid, int exact, uint64_t start, uint6
     assert_int_equal(profile_add_time_window(p, &w, exact ? &none : NULL, NULL, &err), 0);
 }
 
-static void expect(size_t threads, double parallel)
+static void expect(size_t threads, size_t processes, double parallel)
 {
     struct analysis_busy busy = analysis_busy_threads(p);
+    assert_int_equal(busy.processes, processes);
     assert_int_equal(busy.threads, threads);
     assert_true(busy.parallel > parallel - 1e-9 && busy.parallel < parallel + 1e-9);
 }
@@ -63,7 +64,7 @@ static void expect(size_t threads, double parallel)
 static void nothing(void **state)
 {
     (void)state;
-    expect(0, 1);
+    expect(0, 0, 1);
 }
 
 /* However many there are: each of 64 has less than 2% of the work. */
@@ -73,7 +74,7 @@ static void many_equal(void **state)
     for (uint32_t tid = 1; tid <= 64; tid++)
         for (int exact = 0; exact < 2; exact++)
             add(1, tid, exact, exact ? 0 : 100, exact ? 100 : 1000, 500);
-    expect(64, 64);
+    expect(64, 1, 64);
 }
 
 /* A thread that only waits for the others, and one that does little. */
@@ -83,7 +84,7 @@ static void main_and_helper(void **state)
     add(1, 1, 0, 0, 1000, 10);
     add(1, 2, 0, 0, 1000, 940);
     add(1, 3, 0, 0, 1000, 50);
-    expect(1, 1);
+    expect(1, 1, 1.0);
 }
 
 static void unequal(void **state)
@@ -91,7 +92,7 @@ static void unequal(void **state)
     (void)state;
     add(1, 1, 0, 0, 1000, 600);
     add(1, 2, 0, 0, 1000, 300);
-    expect(2, 1.5);
+    expect(2, 1, 1.5);
 }
 
 /* A thousand threads, of which three work at a time, and a process of little work with two. */
@@ -102,7 +103,7 @@ static void one_after_the_other(void **state)
         add(1, i + 10, 1, 100 * (i / 3), 100 * (i / 3) + 100, 1000);
     add(2, 5000, 1, 0, 1000, 10000);
     add(2, 5001, 1, 0, 1000, 10000);
-    expect(3, 3);
+    expect(3, 1, 3);
 }
 
 static void processes(void **state)
@@ -110,7 +111,8 @@ static void processes(void **state)
     (void)state;
     for (uint64_t process = 1; process <= 8; process++)
         add(process, 1, 0, 0, 1000, 1000);
-    expect(1, 1);
+    add(9, 1, 0, 1000, 2000, 1000); /* after the others */
+    expect(1, 8, 1);
 }
 
 int main(void)
