@@ -220,3 +220,71 @@ unsigned disassembler_follow(const struct disassembler *d, uint64_t offset, uint
     }
     return *held != 0 ? insn.length : 0;
 }
+
+static int writes(const ZydisDecodedInstruction *insn, const ZydisDecodedOperand *operands, unsigned number)
+{
+    for (unsigned i = 0; i < insn->operand_count; i++)
+        if (operands[i].type == ZYDIS_OPERAND_TYPE_REGISTER &&
+            (operands[i].actions & ZYDIS_OPERAND_ACTION_MASK_WRITE) != 0 &&
+            number_of(ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, operands[i].reg.value)) ==
+                (int)number)
+            return 1;
+    return insn->meta.category == ZYDIS_CATEGORY_CALL && (KEPT_BY_FUNCTIONS & 1u << number) == 0;
+}
+
+/* What an instruction sets a register to that it writes. 0, or -1: not known. */
+static int origin_of(const struct disassembler *d, uint64_t offset, const ZydisDecodedInstruction *insn,
+                     const ZydisDecodedOperand *operands, struct disassembler_origin *origin)
+{
+    const ZydisDecodedOperand *to = &operands[0], *from = &operands[1];
+    if (insn->operand_count < 2 || to->type != ZYDIS_OPERAND_TYPE_REGISTER || number_of(to->reg.value) < 0)
+        return -1;
+    int source = from->type == ZYDIS_OPERAND_TYPE_REGISTER ? number_of(from->reg.value) : -1;
+    int is_sum = insn->mnemonic == ZYDIS_MNEMONIC_ADD;
+    *origin = (struct disassembler_origin){.offset = offset, .how = DISASSEMBLER_ADDED};
+    if (source >= 0 && (insn->mnemonic == ZYDIS_MNEMONIC_MOV || is_sum)) {
+        origin->address =
+            (struct disassembler_address){.registers = {(unsigned)source, (unsigned)number_of(to->reg.value)},
+                                          .n = 1,
+                                          .is_indexed = is_sum};
+        origin->address.n += (unsigned)is_sum;
+        return 0;
+    }
+    if (from->type != ZYDIS_OPERAND_TYPE_MEMORY ||
+        (insn->mnemonic != ZYDIS_MNEMONIC_MOV && insn->mnemonic != ZYDIS_MNEMONIC_LEA))
+        return -1;
+    if (insn->mnemonic == ZYDIS_MNEMONIC_MOV)
+        origin->how = DISASSEMBLER_LOADED;
+    if (origin->how == DISASSEMBLER_LOADED && from->mem.base == ZYDIS_REGISTER_RIP) {
+        origin->how = DISASSEMBLER_LOADED_STATIC;
+        origin->static_address =
+            disassembler_address(d, offset + insn->length) + (uint64_t)from->mem.disp.value;
+        return 0;
+    }
+    return address_of(from, &origin->address);
+}
+
+int disassembler_origin(const struct disassembler *d, uint64_t low, uint64_t high, uint64_t offset,
+                        unsigned number, struct disassembler_origin *origin)
+{
+    ZydisDecodedInstruction insn;
+    ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
+    int found = -1, straight = 0;
+    unsigned times = 0;
+    if (high > d->size)
+        return -1;
+    for (uint64_t at = low; at < high; at += insn.length) {
+        if (!ZYAN_SUCCESS(ZydisDecoderDecodeFull(&d->decoder, d->bytes + at, d->size - at, &insn, operands)))
+            return -1;
+        if (at < offset && insn.meta.branch_type != ZYDIS_BRANCH_TYPE_NONE)
+            straight = 0;
+        if (!writes(&insn, operands, number) || insn.mnemonic == ZYDIS_MNEMONIC_POP)
+            continue;
+        times++;
+        if (at < offset) {
+            found = origin_of(d, at, &insn, operands, origin);
+            straight = 1;
+        }
+    }
+    return straight || times == 1 ? found : -1;
+}

@@ -37,6 +37,22 @@ struct disassembler_copy {
  * next where the value is not 0. */
 unsigned disassembler_follow(const struct disassembler *d, uint64_t offset, uint32_t *held,
                              struct disassembler_copy *copy);
+/* What a register has from the instruction at an offset of the file. */
+struct disassembler_origin {
+    uint64_t offset;
+    enum {
+        DISASSEMBLER_ADDED,        /* the address below */
+        DISASSEMBLER_LOADED,       /* the memory there; */
+        DISASSEMBLER_LOADED_STATIC /* the memory at static_address, as disassembler_address has it */
+    } how;
+    struct disassembler_address address;
+    uint64_t static_address;
+};
+/* Where the value comes from that a register (DWARF's number) has at the instruction at an offset of the
+ * file, in a function that is at [low, high): from an instruction before, with no branch or call in between;
+ * or from the only one in the function that sets the register. 0, or -1: not known. */
+int disassembler_origin(const struct disassembler *d, uint64_t low, uint64_t high, uint64_t offset,
+                        unsigned number, struct disassembler_origin *origin);
 /* The address of an offset of the file, as its program headers and objdump have it. */
 uint64_t disassembler_address(const struct disassembler *d, uint64_t offset);
 

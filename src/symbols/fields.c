@@ -6,9 +6,10 @@
  *
  * Memory that was allocated has no type. What it holds is known in three ways. An instruction that addresses
  * it by a register, when a variable `struct node *` is in that register, fetches the field of struct node
- * that its displacement says, also if an index is added to both. And what std::vector and its like allocate
- * has the type that their allocator has, and what Box, Vec, HashMap and their like allocate in Rust that of
- * their elements. And the result of an allocation is assigned to a variable that points to a structure
+ * that its displacement says, also if an index is added to both. The register may also have been loaded from
+ * a member, an element or a variable that is such a pointer. And what std::vector and its like allocate has
+ * the type that their allocator has, and what Box, Vec, HashMap and their like allocate in Rust that of their
+ * elements. And the result of an allocation is assigned to a variable that points to a structure
  * (assigned.h). The structures that are found for the instructions on one object are compared with the
  * sampled offsets: if nearly all offsets agree, modulo the size of the structure, the object's blocks are
  * arrays of it, and the offsets of all other instructions become fields, too.
@@ -32,6 +33,10 @@
 /* Blocks for fewer than so many of a structure are of its size, or an exact multiple: others are of something
  * larger that begins with it, as objects of a class do with those of its base. */
 #define SEVERAL 8u
+/* Bytes of functions in which the origin of a pointer is looked for: to decode them takes some 0.5 ms. And
+ * steps from one register to another. */
+#define MOST_FUNCTION 16384u
+#define MOST_ORIGINS 3u
 /* Part of all lines that those of an object must have: reading the debug information of libc takes 30 ms. */
 #define LEAST_PART 0.001
 
@@ -73,6 +78,54 @@ struct storing {
 
 /* --- what is in allocated memory --- */
 
+/* An instruction. */
+struct access {
+    const char *path;
+    struct disassembler *disassembler;
+    const struct scopes *scopes;
+    uint64_t offset, address;
+};
+
+/* The structure to which a register points for an instruction, although no variable is in it: it was loaded
+ * from where such a pointer is stored, or has a sum with one. Adds to *memory what was added. 0, or -1. */
+static int find_origin(struct storing *s, const struct access *access, unsigned number,
+                       struct disassembler_address *memory, Dwarf_Die *type)
+{
+    uint64_t low, high, at = access->offset;
+    struct disassembler_address sum = *memory;
+    struct disassembler_origin o;
+    if (!symbols_image_function(symbols_files_image(s->files, access->path), at, &low, &high) ||
+        high - low > MOST_FUNCTION)
+        return -1;
+    for (unsigned steps = 0;
+         steps < MOST_ORIGINS && disassembler_origin(access->disassembler, low, high, at, number, &o) == 0 &&
+         o.offset < at;
+         steps++) {
+        uint64_t address = access->address - (access->offset - o.offset);
+        struct symbols_types *types =
+            o.how == DISASSEMBLER_LOADED_STATIC ? symbols_files_types(s->files, access->path) : NULL;
+        int found = types != NULL && symbols_types_pointee(types, o.static_address, type) == 0;
+        if (o.how == DISASSEMBLER_ADDED) {
+            sum.displacement += o.address.displacement;
+            sum.is_indexed |= o.address.is_indexed;
+        }
+        for (unsigned i = 0; i < o.address.n && !found; i++)
+            found = (o.how == DISASSEMBLER_ADDED
+                         ? symbols_pointees_register(access->scopes, address, o.address.registers[i], type)
+                         : symbols_pointees_stored(access->scopes, address, o.address.registers[i],
+                                                   o.address.displacement, type)) == 0;
+        if (found) {
+            *memory = sum;
+            return 0;
+        }
+        if (o.how != DISASSEMBLER_ADDED || o.address.n != 1)
+            return -1;
+        number = o.address.registers[0];
+        at = o.offset;
+    }
+    return -1;
+}
+
 static void find_pointee(struct storing *s, uint32_t site, struct pointee *p)
 {
     const struct symbols_site *place = &s->code->sites[site];
@@ -94,6 +147,9 @@ static void find_pointee(struct storing *s, uint32_t site, struct pointee *p)
         }
     }
     p->definitions = scopes_definitions(scopes);
+    const struct access access = {path, disassembler, scopes, place->offset, address};
+    for (unsigned i = 0; i < memory.n && known == 0; i++)
+        known = find_origin(s, &access, memory.registers[i], &memory, &p->type) == 0;
     if (known != 1 || symbols_members_size(p->definitions, &p->type, &bytes) != 0 ||
         memory.displacement < 0 || (uint64_t)memory.displacement >= bytes)
         return;
@@ -314,7 +370,8 @@ static int find_field(struct storing *s, const struct profile_object *object, co
         return symbols_members_find(s->definitions, &s->type, piece->offset % s->type_bytes, field);
     const struct pointee *p = pointee_of(s, piece->site);
     Dwarf_Die type;
-    if (p == NULL)
+    /* An index may begin elsewhere than the array does. */
+    if (p == NULL || (p->is_indexed && piece->has_offset && !fetches(p, piece->offset)))
         return -1;
     type = p->type;
     return symbols_members_find(p->definitions, &type, p->displacement, field);

@@ -42,6 +42,29 @@ static int is_in_register(Dwarf_Die *die, Dwarf_Addr address, unsigned number)
             (ops[0].atom == DW_OP_regx && ops[0].number == number));
 }
 
+/* An array, or structure, that is in memory to which a register points: Fortran passes them so. */
+static int is_based(Dwarf_Die *die, Dwarf_Addr address, unsigned number)
+{
+    Dwarf_Attribute location;
+    Dwarf_Op *ops;
+    size_t n;
+    return dwarf_attr(die, DW_AT_location, &location) != NULL &&
+           dwarf_getlocation_addr(&location, address, &ops, &n, 1) == 1 && n == 1 &&
+           ops[0].atom >= DW_OP_breg0 && ops[0].atom <= DW_OP_breg31 &&
+           (unsigned)(ops[0].atom - DW_OP_breg0) == number && ops[0].number == 0;
+}
+
+/* The structure that a variable is, or an array of. As symbols_pointees_of. */
+static int structure_of(struct definitions *d, Dwarf_Die *die, Dwarf_Die *type)
+{
+    if (symbols_members_type(d, die, type) != 0)
+        return -1;
+    for (unsigned steps = 0; dwarf_tag(type) == DW_TAG_array_type; steps++)
+        if (steps == MOST_DIMENSIONS || symbols_members_type(d, type, type) != 0)
+            return -1;
+    return is_structure(type) ? 0 : 1;
+}
+
 /* Where a variable is. */
 struct place {
     int any; /* also variables that point to something else than a structure */
@@ -85,8 +108,13 @@ static int find_variables(struct definitions *d, Dwarf_Die *scope, Dwarf_Addr ad
         switch (dwarf_tag(&die)) {
         case DW_TAG_variable:
         case DW_TAG_formal_parameter:
-            if (!is_at(&die, address, place) || (code = symbols_pointees_of(d, &die, &other)) < 0 ||
-                (code > 0 && !place->any))
+            if (is_at(&die, address, place))
+                code = symbols_pointees_of(d, &die, &other);
+            else if (!place->in_frame && is_based(&die, address, place->number))
+                code = structure_of(d, &die, &other);
+            else
+                break;
+            if (code < 0 || (code > 0 && !place->any))
                 break;
             if (found == 0)
                 *type = other;

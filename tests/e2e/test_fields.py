@@ -184,16 +184,26 @@ def test_declared_elsewhere(compiler, cachegram, tmp_path):
         assert float(first["miss_share"]) > 0.4, what
 
 
-@pytest.mark.parametrize("scene, function, field, kind", [("array", "sum_values", "value", "item"), ("inner", "sum_points", "points[].y", "grid")])
-def test_indexed(scene, function, field, kind, cachegram, tmp_path):
-    """Memory of which only the code says what it is, by a pointer in a register and an index."""
+# Of hot_indexed.c: function, field, type.
+INDEXED = {
+    "array": ("sum_values", "value", "item"),
+    "inner": ("sum_points", "points[].y", "grid"),
+    "member": ("sum_members", "value", "item"),
+    "global": ("sum_global", "value", "item"),
+}
+
+
+@pytest.mark.parametrize("scene", INDEXED)
+def test_indexed(scene, cachegram, tmp_path):
+    """Memory of which only the code says what it is, by a pointer in a register and an index, or one loaded from elsewhere."""
+    function, field, kind = INDEXED[scene]
     program, db = tmp_path / "hot_indexed", tmp_path / "p.db"
     subprocess.run(["gcc", "-O2", "-g", "-o", program, TARGETS / "hot_indexed.c"], check=True)
     record(cachegram, "full", db, program, scene)
-    first = hotspots(cachegram, db, "--by", "function,field")[0]
-    assert first["function"] == function and first["object"].startswith("block of main hot_indexed.c:")
+    rows = hotspots(cachegram, db, "--by", "function,field")
+    first = next(row for row in rows if row["function"] == function and row["object"].startswith("block of main hot_indexed.c:"))
     assert (first["field"], first["field_type"]) == (field, kind)
-    assert float(first["miss_share"]) > 0.8
+    assert float(first["miss_share"]) > (0.45 if scene == "member" else 0.8)
 
 
 # Of hot_stored.cpp: function, field, type.
@@ -217,6 +227,57 @@ def test_stored(scene, cachegram, tmp_path):
     assert (rows[0]["field"], rows[0]["field_type"]) == (field, kind)
     fields = {row["field"] for row in hotspots(cachegram, db, "--by", "field") if row["field_type"] == "base"}
     assert fields <= {"id", "total", "cold[]"}  # nothing of what the derived class adds
+
+
+def test_argument_of_fortran(cachegram, tmp_path):
+    """An array that a subroutine gets: its address is in a register, or was added to an index."""
+    source, program, db = tmp_path / "bodies.f90", tmp_path / "bodies", tmp_path / "p.db"
+    source.write_text("""
+        module types
+          type :: body
+             real(8) :: place(3), speed(3), mass
+             integer :: number, cell
+             real(8) :: more(8)
+          end type
+        contains
+        subroutine fill(list, n)
+          integer :: n, i
+          type(body) :: list(n)
+          do i = 1, n
+             list(i)%mass = i
+          end do
+        end subroutine
+        function total(list, n) result(sum)
+          integer :: n, i, k
+          type(body) :: list(n)
+          real(8) :: sum
+          sum = 0
+          k = 0
+          do i = 1, n
+             sum = sum + list(k + 1)%mass
+             k = mod(k * 5 + 12345, n)
+          end do
+        end function
+        end module
+        program main
+          use types
+          type(body), allocatable :: all(:)
+          integer :: i
+          real(8) :: sum
+          allocate(all(16384))
+          call fill(all, 16384)
+          sum = 0
+          do i = 1, 20
+             sum = sum + total(all, 16384)
+          end do
+          print '(f0.1)', sum
+        end program
+        """)
+    subprocess.run(["gfortran", "-O1", "-fno-inline", "-fno-ipa-cp", "-g", "-o", program, source], check=True, cwd=tmp_path)
+    record(cachegram, "full", db, program)
+    first = hotspots(cachegram, db, "--by", "function,field")[0]
+    assert first["function"] == "types::total" and first["object"].startswith("block of ")
+    assert (first["field"], first["field_type"]) == ("mass", "body")
 
 
 def test_short_loops(cachegram, tmp_path):
