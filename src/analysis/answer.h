@@ -8,16 +8,16 @@
 
 #include "model/curve.h"
 
-/* From this size to that many times as large: a step between sizes of caches that can be bought. */
+/* A larger cache is one of so many times the size: the usual step between caches that can be bought. */
 #define ANSWER_STEP 4.
-/* Least gain that is worth a sentence, and least loss that is not: a difference of miss ratios. */
+/* Least gain that is worth a sentence, a difference of miss ratios; a curve that falls by less is flat. */
 #define ANSWER_LEAST_GAIN 0.005
 
 struct analysis_answer {
     double first_bytes, hit_ratio; /* of the first-level cache; NaN: not known */
-    double hit_low, hit_high; /* its interval, which may be known without it; both as hit_ratio if exact */
-    /* The step with the largest gain beyond that cache, if the intervals at its ends do not overlap; else
-     * gain is 0. Its interval: what the ends of theirs leave possible. */
+    double hit_low, hit_high; /* its interval, which may be known where it is not; both hit_ratio if exact */
+    /* The step beyond that cache with the largest gain, if the intervals at its two ends do not overlap; else
+     * gain is 0. gain_low, gain_high: what these intervals leave possible. */
     double from_bytes, to_bytes, gain, gain_low, gain_high;
     double most_gain; /* of any larger cache on the curve, within the intervals */
     int flat;         /* nonzero: that is less than ANSWER_LEAST_GAIN */

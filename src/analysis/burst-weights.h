@@ -17,9 +17,9 @@ struct analysis_weight {
     double weight; /* references of the run that one of its references represents */
 };
 
-/* A watched line that missed when it was touched again, or was never. */
+/* A watched line that missed when it was touched again, or that was never touched again. */
 struct analysis_missed {
-    uint64_t burst, process; /* ids; of its last touch before that */
+    uint64_t burst, process; /* ids, of the burst in which it was touched last before that */
     uint32_t tid;
     uint64_t site;   /* id of the instruction that touched it again; 0: not known, or it was never touched */
     uint64_t object; /* id; 0: not known */
@@ -27,22 +27,22 @@ struct analysis_missed {
     double weight;
 };
 
-/* What long string instructions do that was counted, but that bursts do not have: methods.md, section 7. */
+/* Touches by long string instructions that were counted, but that no burst has: methods.md, section 7. */
 struct unseen_strings {
     double hits;  /* in the line of the element before, as a share of all touches of the run */
     double share; /* their other touches, likewise */
     double
         unlisted; /* likewise: those hits, and those counted for bursts in place of their own; may be < 0 */
-    double lines; /* that each of these instructions touches, at least */
+    double lines; /* each of these instructions touches at least so many */
 };
-/* How many of the others miss in a cache of so many lines, as a share: 1 or an assumption. */
+/* The part of the other touches that misses in a cache of so many lines: 1, or an assumption. */
 double unseen_strings_miss(const struct unseen_strings *strings, double lines);
 
 struct analysis_weights {
     double size_bytes;            /* input: of the cache */
     uint32_t phase;               /* input: only bursts of this phase have a weight; 0: all */
     int separate;                 /* input: as for the sample */
-    int of_a_part;                /* only those of selected threads or processes have */
+    int of_a_part;                /* only bursts of selected threads or processes have a weight */
     struct analysis_weight *list; /* by burst; malloc'ed */
     size_t n;
     struct analysis_missed *missed; /* by burst; malloc'ed */
@@ -54,8 +54,8 @@ struct analysis_weights {
     /* The run begins with a part that was recorded completely: its counts are of burst 0, and weigh 1. The
      * other weights are relative to that. */
     int exact;
-    struct unseen_strings strings; /* of the whole run, for which alone they are known */
-    double exact_left; /* part of its first touches that do not count as misses, but as undecided */
+    struct unseen_strings strings; /* of the whole run: they are not known of a part */
+    double exact_left; /* of that part's first touches, the share that is undecided instead of a miss */
 };
 
 /* What weights of any size and phase are found from. */

@@ -49,8 +49,8 @@ struct analysis_curve {
     double unseen_string_bytes; /* and how many bytes each of these covers, at least */
     int estimated;              /* of full mode, but by a model of reuse distances: random, statstack */
     uint64_t
-        skipped_references;   /* of that first part, which does not distinguish threads, for a curve of one */
-    uint64_t full_references; /* of these, those of the run's first part, recorded in full mode; 0: none */
+        skipped_references;   /* recorded at first, without distinguishing threads: not in a curve of one */
+    uint64_t full_references; /* of `references`, those of the first part, recorded in full mode; 0: none */
     size_t windows, samples;  /* of sparse reuse distances; 0 in other profiles */
     unsigned ways;            /* 0: fully associative */
     uint32_t phase;           /* 0: the whole run */

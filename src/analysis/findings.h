@@ -52,9 +52,8 @@ struct analysis_finding {
     char field[512];            /* of its structures, such as "[].hot"; "": not known, none, or several */
     double field_share;         /* likewise */
     double cold;       /* part of these misses on lines that were never touched before; NaN: not known */
-    double gone_bytes; /* a larger cache, in which less than a tenth of these misses are left; 0: none is
-                          known */
-    double kept_bytes; /* the largest cache that certainly keeps most of these misses; 0: none is known */
+    double gone_bytes; /* a larger cache that leaves less than a tenth of these misses; 0: none is known */
+    double kept_bytes; /* the largest cache that certainly still has most of these misses; 0: none is known */
     unsigned line_bytes;
     double used_bytes; /* of a line, in the mean; NaN: not known */
     int64_t stride;    /* from one access to the next; 0: it varies, or is not known */

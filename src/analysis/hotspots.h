@@ -19,10 +19,10 @@
 #include "profile/profile.h"
 #include "profile/sites.h"
 
-/* Differences of addresses that must have been looked at for a stride. */
+/* How many differences of addresses must have been seen before a stride is told. */
 #define ANALYSIS_LEAST_STEPS 64
-/* Lines whose use must have been seen to its end: of the bytes used, the mean of 16 has a standard error of 5
- * where they are evenly distributed. */
+/* How many lines must have been seen from their fetch to their eviction before the bytes used of a line are
+ * told: where these are evenly distributed from 0 to 64, the mean of 16 lines has a standard error of 5. */
 #define ANALYSIS_LEAST_WHOLE 16
 /* Fewest samples for the share of cold misses. */
 #define ANALYSIS_COLD_LEAST 8
@@ -46,8 +46,8 @@ struct analysis_hotspots_question {
     /* Functions that allocate for their callers, besides the usual ones: names or patterns (fnmatch), with
      * commas between; NULL: none. */
     const char *wrappers;
-    /* nonzero: each thread has a cache of its own; else those of a process share one. Call paths are those of
-     * misses in a shared one all the same, and so is what was touched between (evictions). */
+    /* nonzero: each thread has a cache of its own; else those of a process share one. Call paths and
+     * evictions are always of misses in a shared one. */
     int separate;
     uint32_t tid;     /* only this thread; 0: all */
     uint32_t phase;   /* only bursts in windows of this phase; 0: the whole run */
@@ -121,7 +121,7 @@ struct analysis_hotspots {
     int separate;        /* a cache for each thread */
     size_t busy_threads; /* analysis_busy_threads */
     uint32_t phase;      /* 0: the whole run */
-    int part_left_out;   /* of the phase, what was recorded completely: its code is not counted by phase */
+    int part_left_out;   /* a part of the phase was recorded completely: its code is not counted by phase */
     enum analysis_extent extent; /* of full mode */
     double missed_percent;       /* see struct analysis_curve */
     size_t bursts;               /* from which the numbers are calculated; 0 in full mode */
@@ -160,13 +160,13 @@ struct analysis_hotspots {
 int analysis_hotspots(struct profile *p, const char *name, const struct analysis_hotspots_question *question,
                       struct analysis_hotspots *h, struct error *err);
 void analysis_hotspots_clear(struct analysis_hotspots *h);
-/* Of an estimate: widens the interval of its miss ratio to that of the curve, which takes more into account:
- * the clock, and how little a few bursts say. */
+/* Widens the interval of an estimated miss ratio to that of the curve, which takes more into account: errors
+ * of the clock, and how little a few bursts say. */
 void analysis_widen_ratio(struct shares_result *total, const struct curve_point *curve);
 /* The curve's point at the size of h; its interval is 0 to 1 if there is none. */
 struct curve_point analysis_hotspots_point(struct profile *p, const struct analysis_hotspots *h);
-/* By ids of the profile; NULL: 0, or damaged. The object is the one that represents all that are the same in
- * a table; those that were never touched are not there. */
+/* What the profile has under that id; NULL: the id is 0, or the profile is damaged. Of objects that a table
+ * does not distinguish, one stands for all; objects that were never touched are not there. */
 const struct profile_image *analysis_image_of(const struct analysis_hotspots *h, uint64_t id);
 const struct profile_frame *analysis_frame_of(const struct analysis_hotspots *h, uint64_t id);
 const struct profile_object *analysis_object_of(const struct analysis_hotspots *h, uint64_t id);

@@ -25,12 +25,12 @@ struct analysis_place {
     char fields[PLACES_FIELDS][128];
 };
 
-/* Only where the share is significant, largest first. name: the profile's file, for messages; wrappers: as in
- * struct analysis_hotspots_question. Their number.
- * References to lines while another thread writes other bytes there: */
+/* Both return the number of places: only those whose share is significant, largest first. name: the profile's
+ * file, for messages; wrappers: as in struct analysis_hotspots_question. */
+/* Of references to lines in which another thread writes other bytes meanwhile. */
 size_t analysis_shared(struct profile *p, const char *name, const char *wrappers,
                        struct analysis_place places[PLACES_MOST]);
-/* Those that miss in a cache of 64 sets of 8 lines, although one without sets would have the line. */
+/* Of references that miss in a cache of 64 sets of 8 lines, although one without sets would hold the line. */
 size_t analysis_conflicts(struct profile *p, const char *name, const char *wrappers,
                           struct analysis_place places[PLACES_MOST]);
 

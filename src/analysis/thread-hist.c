@@ -55,8 +55,8 @@ static int add_row(void *ctx, const struct profile_thread *thread, const struct 
 static int refuse(const char *name, struct error *err)
 {
     return error_set(err, -ENODATA,
-                     "the profile '%s' does not distinguish threads: no process of which the recording "
-                     "saw the end had more than one",
+                     "the profile '%s' does not distinguish threads: no process with several was "
+                     "recorded to its end",
                      name);
 }
 
@@ -103,7 +103,7 @@ int thread_hist_separate(struct profile *p, const char *name, uint32_t tid, stru
         return code;
     if (sum.damaged)
         return error_set(err, -EINVAL,
-                         "the profile '%s' is damaged: a process has more references than all together: "
+                         "the profile '%s' is damaged: one process has more references than all together: "
                          "record again, or use a backup",
                          name);
     if (sum.rows == 0 && (tid != 0 || has_several(p)))

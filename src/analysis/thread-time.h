@@ -9,7 +9,7 @@
 
 struct thread_time;
 
-/* A profile without windows is none of an error: then every thread counts as alone. NULL with err. */
+/* A profile without windows is no error: every thread then counts as alone. NULL with err. */
 struct thread_time *thread_time_load(struct profile *p, struct error *err);
 void thread_time_free(struct thread_time *t); /* NULL is allowed */
 /* Nonzero: as far as is known the process has no other thread. */

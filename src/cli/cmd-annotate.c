@@ -241,7 +241,7 @@ static int disassemble(struct report_part *p, char *note, size_t size)
     struct error err;
     int code = 0;
     if (!*image->path || *image->path == '[') {
-        snprintf(note, size, "No instructions: the code is of no file");
+        snprintf(note, size, "No instructions: this code is in no file");
         p->note = note;
         return 0;
     }

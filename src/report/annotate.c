@@ -235,9 +235,8 @@ static void put_head(FILE *out, const struct analysis_annotation *a, const struc
         report_plain(out, part->file);
         fputs(" was not found: line numbers only (--source-dir, --prefix-map)\n", out);
     } else if (is_made_at_run_time(part->image)) {
-        fputs(
-            "No line numbers: the JIT compiler has told none for this code, which only a jitdump can have\n",
-            out);
+        fputs("No line numbers: the JIT compiler wrote none for this code; only a jitdump can hold them\n",
+              out);
     } else {
         fputs("No line numbers: the code has no debug information (compile with -g)\n", out);
     }

@@ -108,8 +108,8 @@ static void put_text(FILE *out, const struct analysis_causes *c, size_t n)
             size_format((uint64_t)h->size_bytes, size), h->line_bytes);
     fprintf(out, "miss ratio %.3f%%; ", 100 * h->total.miss_ratio);
     if (isnan(c->cold))
-        fputs("how many of the misses are cold, of lines not touched before, is not known: too few watched\n"
-              "lines were seen to the end; the table takes them for evictions\n\n",
+        fputs("how many of the misses are cold (of lines not touched before) is not known, as too few\n"
+              "watched lines were seen to the end; the table counts these as evictions, too\n\n",
               out);
     else
         fprintf(out, "%.1f%% of the misses are cold: of lines not touched before\n\n", 100 * c->cold);

@@ -71,9 +71,9 @@ static void put_advice(FILE *out, const struct analysis_hotspots *h)
         fputs("\nTo know more, record for longer or with a larger --overhead; --mode full is exact.\n", out);
     else if (times >= 2)
         fprintf(out,
-                "\nTo know the largest share within a tenth takes about %.0f times as many bursts: record "
-                "for longer "
-                "or\nwith a larger --overhead; --mode full is exact.\n",
+                "\nAbout %.0f times as many bursts would give the largest share to within a tenth: record "
+                "for longer\n"
+                "or with a larger --overhead; --mode full is exact.\n",
                 ceil(times / unit) * unit);
 }
 
@@ -112,10 +112,10 @@ void report_hotspots_notes(FILE *out, const struct analysis_hotspots *h)
               "printed.\n",
               out);
     if (!h->full && isnan(h->far))
-        fputs("\nNote: too few watched lines: of references whose result the bursts do not show, half are "
-              "assumed to "
-              "miss.\n",
-              out);
+        fputs(
+            "\nNote: too few watched lines: where the bursts do not show whether a reference hits, half are\n"
+            "assumed to miss.\n",
+            out);
     if (h->unseen_strings >= UNSEEN_STRINGS)
         fprintf(out,
                 "\nNote: bursts have too few of the long string instructions of memset and memcpy. About "

@@ -180,9 +180,8 @@ static void print_times(FILE *out, const struct report_verify *v)
     putc('\n', out);
     if (v->unknown_parts > 0)
         fprintf(out,
-                "\nOf %zu of these parts there are not enough samples, at some size: the mean of the other "
-                "parts is "
-                "taken for them.\n",
+                "\n%zu of these parts have not enough samples at some size: the mean of the other parts is "
+                "used for them.\n",
                 v->unknown_parts);
 }
 

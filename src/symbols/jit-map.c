@@ -151,11 +151,3 @@ struct jit_entries *symbols_jit_map_open(const char *path, const struct symbols_
     jit_entries_sort(entries);
     return entries;
 }
-
-const char *symbols_jit_map_find(struct jit_entries *entries, uint64_t address)
-{
-    const uint32_t *list;
-    size_t n = jit_entries_at(entries, address, &list);
-    return n > 0 ? jit_entries_name(entries, jit_entries_during(entries, list, n, UINT64_MAX, UINT64_MAX))
-                 : NULL;
-}

@@ -25,7 +25,5 @@ int symbols_jit_dump_is(const char *path, uint32_t *pid);
  * not a regular one of this user's or of root's, or memory is short. Lines of another form, and records of
  * other kinds, are ignored; what is behind a damaged record is, too. */
 struct jit_entries *symbols_jit_map_open(const char *path, const struct symbols_growth *growth, size_t n);
-/* The name of the code that was last at that address, owned by the entries; NULL: none. */
-const char *symbols_jit_map_find(struct jit_entries *entries, uint64_t address);
 
 #endif

@@ -509,7 +509,7 @@ def test_phase_without_burst(cachegram, built, full, record):
     assert failed.returncode == 1 and "holds no bursts of phase 7" in failed.stderr
     compared = json.loads(call(cachegram, "verify", "--format", "json", db, full).stdout)
     assert compared["unknown_parts"] > 0 and compared["cdf_error"] > 0
-    assert "of these parts there are not enough samples" in call(cachegram, "verify", db, full).stdout
+    assert "of these parts have not enough samples" in call(cachegram, "verify", db, full).stdout
 
 
 def test_after_full_mode(cachegram, begun_in_full):
