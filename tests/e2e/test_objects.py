@@ -232,7 +232,7 @@ def test_hostile_names(program, cachegram, tmp_path):
             text = run([cachegram, "hotspots", "--format", form, "--by", by, db]).out.decode()
             assert not any(ord(c) < 32 and c != "\n" or 0x7f <= ord(c) < 0xa0 for c in text)
             if form == "json":
-                assert json.loads(text)["rows"][0]["object"].startswith("[file a")
+                assert any(row["object"].startswith("[file a") for row in json.loads(text)["rows"])
             if form == "csv":
                 rows = list(csv.DictReader(io.StringIO(text)))
                 assert all(len(row) == 28 and None not in row for row in rows)
