@@ -7,6 +7,7 @@
  * when bursts begin), run_finish (outcome.c).
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/resource.h>
@@ -107,6 +108,19 @@ static int hurry(const struct run *r)
     return before;
 }
 
+/*
+ * If memory runs out, the kernel should kill the recorder, not the command: that continues natively then. As
+ * the first process of a name space, the recorder would take the command with it.
+ */
+static void be_killed_first(void)
+{
+    int fd = getpid() == 1 ? -1 : open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+    if (fd < 0)
+        return;
+    (void)!write(fd, "1000", 4);
+    close(fd);
+}
+
 /* Releases the processes that still run, then drains what all have left in the buffers. */
 static void collect_rest(struct run *r)
 {
@@ -186,6 +200,7 @@ int collect_run(const struct collect_options *options, struct collect_result *re
         drain_command(r.drain, r.command);
     pace_begin(&r);
     int nice_before = hurry(&r);
+    be_killed_first();
     collect(&r);
     int exit_status =
         WIFSIGNALED(r.wait_status) ? STATUS_SIGNAL + WTERMSIG(r.wait_status) : WEXITSTATUS(r.wait_status);

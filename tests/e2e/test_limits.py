@@ -96,6 +96,17 @@ def test_memory_that_must_be_left(built, tmp_path):
     assert "its limit on memory" in limited(named - 10) and "its limit on memory" not in limited(named + 250)
 
 
+def test_recorder_is_killed_first(tmp_path):
+    """If memory runs out: by its score, the recorder; the program and what it starts keep theirs."""
+    with open("/proc/self/oom_score_adj") as score:
+        before = score.read()
+    script = "for i in $(seq 100); do [ $(cat /proc/$PPID/oom_score_adj) = 1000 ] && break; sleep 0.1; done; " \
+             "cat /proc/$PPID/oom_score_adj /proc/$$/oom_score_adj /proc/self/oom_score_adj"
+    result = subprocess.run([find_cachegram(), "record", "-o", tmp_path / "p.db", "--", "sh", "-c", script],
+                            stdout=subprocess.PIPE, text=True, check=True)
+    assert result.stdout == "1000\n" + 2 * before
+
+
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&-", "<&- >&- 2>&-"])
 def test_closed_descriptors(tmp_path, closed):
     """The command finds them closed as well, and none of the recorder's files takes their place."""
