@@ -209,6 +209,7 @@ struct timing_state {
     /* The next burst is recorded without counting before it, since that was done, if only in part. */
     int was_counted;
     int timer, has_timer;
+    int timer_failed; /* none could be created: not so of a thread whose timer was deleted as it ends */
     struct wire_trigger *trigger; /* NULL: the timer is used instead */
     uint32_t *timer_tid;          /* then its entry in the list of such threads; NULL: it has none */
     uint64_t cookie;              /* by which the collector recognises that this is still the same program */

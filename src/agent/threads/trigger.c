@@ -20,7 +20,8 @@ void trigger_create_timer(struct thread *t)
     event._sigev_un._tid = (int)t->tid;
     long made = sys3(SYS_timer_create, CLOCK_THREAD_CPUTIME_ID, &event, &t->timing.timer);
     t->timing.has_timer = !sys_failed(made);
-    if (!t->timing.has_timer)
+    t->timing.timer_failed = !t->timing.has_timer;
+    if (t->timing.timer_failed)
         proc->timer_errno = (uint32_t)-made;
 }
 
@@ -152,7 +153,7 @@ static void arm_planned(struct thread *t, uint64_t now, int anew)
         list_timer(t);
     }
     if (!t->timing.trigger) {
-        if (!t->timing.has_timer) /* set, not added to: several threads may lack one */
+        if (t->timing.timer_failed) /* set, not added to: several threads may lack one */
             proc->count.disabled = WIRE_OFF_TIMER;
         set_timer(t, t->timing.planned_ns);
         return;
