@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bursts-weigh.c - how many references of the run each burst stands for. A burst represents the CPU time
+ * bursts-weigh.c - how many references of the run each burst represents. A burst represents the CPU time
  * around it, times the rate at which the program made references there. That rate was measured just before
  * the burst and may be wrong by chance, or because the code was new, so it is bounded first. If a part of the
- * run was recorded completely, or counted, weights become absolute: bursts of the counted part stand for the
+ * run was recorded completely, or counted, weights become absolute: bursts of the counted part represent the
  * references that were counted there, the others for their CPU time times a rate.
  *
  * Example: 3e9 references were counted, with four bursts; the rest took 2 s, with six bursts of equal weight,

@@ -12,8 +12,8 @@ struct analysis_cause {
     const struct analysis_hotspot *victim;
     const struct analysis_hotspot *evictor; /* NULL: cold misses */
     double share;                           /* of all misses */
-    double reuses; /* number of sampled reuses behind it; 0: too few, so the victim's misses are divided among
-                      all rows in proportion to their misses */
+    double reuses; /* number of sampled reuses that it is from; 0: too few, so the victim's misses are divided
+                      among all rows in proportion to their misses */
 };
 
 struct analysis_causes {

@@ -19,7 +19,7 @@
 #include "profile/profile.h"
 #include "profile/sites.h"
 
-/* How many differences of addresses must have been seen before a stride is told. */
+/* How many differences of addresses must have been seen for a stride to be reported. */
 #define ANALYSIS_LEAST_STEPS 64
 /* How many lines must have been seen from their fetch to their eviction before the bytes used of a line are
  * told: where these are evenly distributed from 0 to 64, the mean of 16 lines has a standard error of 5. */
@@ -166,7 +166,7 @@ void analysis_widen_ratio(struct shares_result *total, const struct curve_point 
 /* The curve's point at the size of h; its interval is 0 to 1 if there is none. */
 struct curve_point analysis_hotspots_point(struct profile *p, const struct analysis_hotspots *h);
 /* What the profile has under that id; NULL: the id is 0, or the profile is damaged. Of objects that a table
- * does not distinguish, one stands for all; objects that were never touched are not there. */
+ * does not distinguish, one represents all; objects that were never touched are not there. */
 const struct profile_image *analysis_image_of(const struct analysis_hotspots *h, uint64_t id);
 const struct profile_frame *analysis_frame_of(const struct analysis_hotspots *h, uint64_t id);
 const struct profile_object *analysis_object_of(const struct analysis_hotspots *h, uint64_t id);
