@@ -207,7 +207,7 @@ static void find_answer(struct reading *r)
     static const struct analysis_question question = {.model = ANALYSIS_MODEL_LRU, .separate = 1};
     struct analysis_curve own = {.profile = r->file, .n = r->curve.n};
     struct error ignored;
-    if (r->separate.points && (own.points = malloc(own.n * sizeof *own.points)) != NULL) {
+    if (is_separate(r, 0) && (own.points = malloc(own.n * sizeof *own.points)) != NULL) {
         memcpy(own.points, r->curve.points, own.n * sizeof *own.points);
         if (analysis_curve_compute(r->p, &question, &own, &ignored) == 0)
             r->answered = cli_answer(r->p, &r->machines, &own, &r->answer);

@@ -127,7 +127,7 @@ static double find_own_below(const struct making *m, const struct analysis_curve
 {
     const struct report_page_machine *machine = &m->machines.list[0];
     int has_own = shared->n > 0 && shared->busy_threads > 1 && shared->lines_rate >= 1;
-    return has_own && m->machines.n > 0 && machine->nlevels > 0
+    return has_own && m->machines.n > 0 && machine->nlevels > 1 /* else the only one is the last */
                ? (double)machine->level_bytes[machine->nlevels - 1]
                : 0;
 }
