@@ -34,7 +34,7 @@
 
 #define WIRE_ENV "CACHEGRAM_SESSION"
 #define WIRE_MAGIC 0x6d61726765686361ull /* "achegram" */
-#define WIRE_VERSION 31u
+#define WIRE_VERSION 32u
 /* The agent does not start in a process whose limit on memory leaves less: three times what it maps
  * (docs/agent-rules.md), so that the process does not reach the limit because of the agent. */
 #define WIRE_ROOM_MB 1056
@@ -574,6 +574,9 @@ struct wire_session {
      * the collector looks at it. Set after a slot was claimed, before `attached` is incremented; cleared
      * before the slot's state is FREE. */
     uint64_t slots_taken[WIRE_MAX_SLOTS / 64];
+    /* By slot: 1 + the slot of the process of which fork has made the one that has it (wire_proc.copied_pid);
+     * 0: none. Set before its bit in slots_taken. */
+    uint32_t copied_slot[WIRE_MAX_SLOTS];
     /* Nonzero: the run is recorded in full mode at first, then perhaps counted, and in bursts later. The
      * collector changes `mode`; a thread notices at its next full buffer, when its counting code stops for a
      * moment (COUNT_LAP_NS), or when it is triggered or attached. */

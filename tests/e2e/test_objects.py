@@ -631,7 +631,6 @@ int main(void)
         }
         wait(NULL);
     }
-    usleep(500000); /* the recorder may be late, and does not know the blocks of a parent that has ended */
     return 0;
 }
 """
@@ -647,3 +646,41 @@ def test_blocks_of_the_parent(cachegram, tmp_path):
     line = {word: next(i for i, text in enumerate(FORKS.splitlines(), 1) if word in text) for word in ("*kept", "*own")}
     assert misses[f"block of main forks.c:{line['*kept']}"] == pytest.approx(42 / 102, abs=0.05)  # megabytes
     assert misses[f"block of main forks.c:{line['*own']}"] == pytest.approx(60 / 102, abs=0.05)
+
+
+DAEMON = r"""
+#include <stdlib.h>
+#include <unistd.h>
+int main(int argc, char **argv)
+{
+    long n = 2 << 20, s = 0;
+    int is_over[2];
+    char *kept = malloc(n), end;
+    if (argc < 1 || pipe(is_over) < 0)
+        return 1;
+    for (int k = 0; k < 20; k++)
+        for (long i = 0; i < n; i += 8)
+            kept[i] = 1;
+    for (int generation = atoi(argv[1]); generation > 0; generation--)
+        if (fork() > 0) {
+            close(is_over[1]);
+            return generation == atoi(argv[1]) && read(is_over[0], &end, 1) > 0; /* the others end at once */
+        }
+    for (int k = 0; k < 10; k++)
+        for (long i = 0; i < n; i += 64)
+            s += kept[i];
+    return s & 1;
+}
+"""
+
+
+@pytest.mark.parametrize("generations", [1, 2, 4])
+def test_blocks_of_a_parent_that_has_ended(cachegram, tmp_path, generations):
+    """So a daemon, whose parent ends while the recorder has not seen it yet, has its parent's blocks, too."""
+    (tmp_path / "daemon.c").write_text(DAEMON)
+    subprocess.run(["gcc", "-O1", "-g", "-o", "daemon", "daemon.c"], cwd=tmp_path, check=True)
+    subprocess.run([cachegram, "record", "--mode", "full", "-o", "x.db", "./daemon", str(generations)], cwd=tmp_path, check=True)
+    out = run([cachegram, "hotspots", tmp_path / "x.db", "--by", "object", "--size", "32K", "--format", "csv"]).out.decode()
+    misses = {r["object"]: float(r["miss_share"]) for r in csv.DictReader(io.StringIO(out))}
+    line = next(i for i, text in enumerate(DAEMON.splitlines(), 1) if "*kept" in text)
+    assert misses[f"block of main daemon.c:{line}"] > 0.99

@@ -49,6 +49,9 @@ static void describe_process(const struct wire_proc *parent)
     __atomic_store_n(&proc->pid, process_id, __ATOMIC_RELEASE);
 }
 
+/* The number of the process' slot. */
+static uint32_t slot_number;
+
 /* It found no free slot; its children are not recorded either. */
 static int refused;
 
@@ -74,6 +77,8 @@ static int claim_free_slot(int fd)
         uint32_t expected = WIRE_PROC_FREE;
         if (__atomic_compare_exchange_n(&candidate->state, &expected, WIRE_PROC_LIVE, 0, __ATOMIC_ACQUIRE,
                                         __ATOMIC_RELAXED)) {
+            __atomic_store_n(&session->copied_slot[i], fd < 0 ? slot_number + 1 : 0, __ATOMIC_RELAXED);
+            slot_number = i;
             __atomic_fetch_or(taken, UINT64_C(1) << i % 64, __ATOMIC_SEQ_CST);
             slot = p;
             proc = candidate;

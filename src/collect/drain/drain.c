@@ -344,6 +344,23 @@ uint64_t drain_slot(struct drain *d, struct slot *slot)
     return taken;
 }
 
+/* Takes up those processes, unknown so far, that fork has made of the one in slot i, which is about to be
+ * forgotten, so that they have its data objects. Sets the bits of their slots. */
+static void adopt_children(struct drain *d, uint32_t i, uint64_t children[WIRE_MAX_SLOTS / 64])
+{
+    if (d->slots[i].process.objects == NULL)
+        return;
+    for (uint32_t child = 0; child < d->session->layout.nslots; child++) {
+        if (d->slots[child].proc != NULL ||
+            __atomic_load_n(&d->session->map->copied_slot[child], __ATOMIC_RELAXED) != i + 1 ||
+            session_slot_state(d->session, child) == WIRE_PROC_FREE)
+            continue;
+        drain_adopt(d, child);
+        if (d->slots[child].proc != NULL)
+            children[child / 64] |= UINT64_C(1) << child % 64;
+    }
+}
+
 void drain_release_ended(struct drain *d, uint32_t i)
 {
     struct slot *slot = &d->slots[i];
@@ -354,8 +371,13 @@ void drain_release_ended(struct drain *d, uint32_t i)
         ;
     for (uint32_t b = 0; b < d->session->layout.nbuffers; b++)
         slot->lost += __atomic_load_n(&slot->proc->buf_state[b], __ATOMIC_ACQUIRE) == WIRE_BUF_OWNED;
+    uint64_t children[WIRE_MAX_SLOTS / 64] = {0};
+    adopt_children(d, i, children);
     drain_drop(d, slot, 1);
     session_release_slot(d->session, i);
+    for (uint32_t child = 0; child < d->session->layout.nslots; child++)
+        if (children[child / 64] >> child % 64 & 1)
+            drain_release_ended(d, child); /* others may wait for the slot */
 }
 
 uint64_t drain_pass(struct drain *d)
