@@ -67,7 +67,7 @@ chmod +x "$root/init"
 log=$vm/log
 timeout "${minutes}m" qemu-system-x86_64 -accel tcg,thread=multi -cpu max -m 4096 -smp 2 -nographic -no-reboot \
     -kernel "$vm"/kernel/boot/vmlinuz-* -initrd "$vm/root.cpio" -append "console=ttyS0 quiet panic=-1" </dev/null |
-    tr -d '\r' | tee "$log" | sed -n '/Linux [0-9]/,$p'
+    sed -u 's/\r$//' | tee "$log" | sed -un '/Linux [0-9]/,$p'
 status=$(sed -n 's/^test-vm: status //p' "$log")
 [ -n "$status" ] || { echo "test-vm.sh: the machine did not end within $minutes minutes, or died: $log" >&2; exit 1; }
 exit "$status"

@@ -115,7 +115,7 @@ struct watch_thread {
     uint64_t stack_bytes, stack_low, stack_high, fs_base;
     /* probe bursts */
     uint64_t probe_page, probe_ended_ns, probe_cpu_ns; /* thread CPU time when it began */
-    uint64_t fetched_at, fetched_ns; /* last fault of a fetch that was tried again: address, CPU time */
+    uint64_t retried_at, retried_ns; /* last fault whose access was tried again: address, CPU time */
     unsigned probe_words;
     /* CPU time that was not the thread's own, in total; at the start of the current burst: thread CPU time,
      * and this total */

@@ -119,8 +119,9 @@
 /* How long, in their CPU time, a page may be accessible to other threads before its lines are censored. A
  * watched reuse is mistimed by at most this, a hundredth or less of what reuses usually take. */
 #define UNSEEN_MOST_NS 1000000u
-/* A second fault of a fetch at the same address within so much CPU time of the thread is the program's. */
-#define FETCH_AGAIN_NS 1000000u
+/* If an access that was tried again faults at the same address within so much CPU time of the thread, the
+ * fault is the program's. */
+#define RETRY_NS 1000000u
 /* Changes of mappings remembered while the collector answers; with more, all lines are censored. */
 #define CHANGES_KNOWN 64u
 /* Bursts that are not watched during a pause of the call tracker, at most. */

@@ -63,6 +63,17 @@ def test_plain(built, record, name, mode):
     assert total["references"] >= LEAST[mode]
 
 
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("arguments", ["40 0 0", "40 3 1", "4 2 2"])
+def test_protection_keys(built, record, arguments, mode):
+    """Data that is accessible at times, code that cannot be written or read, and the rights of handlers."""
+    argv = [built / "pkeys", *arguments.split()]
+    if run(argv).status == 77:
+        pytest.skip("this processor has no memory protection keys")
+    result, _ = record(MODES[mode], argv)
+    assert (result.status, result.out, result.err) == (0, run(argv).out, b"")
+
+
 def test_what_is_done_before_a_fault_is_recorded(built, cachegram, record, tmp_path):
     """Strings, gathers and scatters that fault half-way: the elements before, in order and each of them once."""
     trace, listing = tmp_path / "t.trace", tmp_path / "t.csv"

@@ -23,6 +23,8 @@ int arch_is_step(const siginfo_t *info, const ucontext_t *uc);
 /* The access that faulted was a store. */
 int arch_fault_writes(const ucontext_t *uc);
 int arch_fault_fetches(const ucontext_t *uc); /* it was that of an instruction's bytes */
+/* Whether memory may have protection keys. The kernel begins handlers with rights of their own. */
+int arch_has_protection_keys(void);
 /* The next instruction is a system call; the previous one was. */
 int arch_at_call(const ucontext_t *uc);
 int arch_after_call(const ucontext_t *uc);

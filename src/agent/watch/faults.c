@@ -114,21 +114,29 @@ static int touch(const struct thread *t, uint64_t address, uint64_t pc, uint64_t
     return was_protected;
 }
 
+/* Whether the access at that address is worth another try: once. */
+static int may_try_again(struct thread *t, uint64_t address)
+{
+    uint64_t now = cpu_ns();
+    int again = t->watch.retried_at == address && now - t->watch.retried_ns < RETRY_NS;
+    t->watch.retried_at = again ? 0 : address;
+    t->watch.retried_ns = now;
+    return !again;
+}
+
 /* The page is not protected: another thread has unprotected it since the fault, or the fault is the
  * target's. Nonzero: the access works by now, or is worth another try, since pages were protected
  * meanwhile. */
 static int access_now_works(struct thread *t, const ucontext_t *uc, uint64_t address, int write,
                             uint64_t before)
 {
-    if (t && uc && arch_fault_fetches(uc)) { /* that it can be read says nothing: it is tried again once */
-        uint64_t now = cpu_ns();
-        int again = t->watch.fetched_at == address && now - t->watch.fetched_ns < FETCH_AGAIN_NS;
-        t->watch.fetched_at = again ? 0 : address;
-        t->watch.fetched_ns = now;
-        return !again;
-    }
-    return safe_probe((void *)address, write) == 0 ||
-           before != __atomic_load_n(&protection_count, __ATOMIC_ACQUIRE);
+    if (t && uc && arch_fault_fetches(uc)) /* that it can be read says nothing */
+        return may_try_again(t, address);
+    if (safe_probe((void *)address, write) == 0 ||
+        before != __atomic_load_n(&protection_count, __ATOMIC_ACQUIRE))
+        return 1;
+    /* A handler has not the program's rights to memory with a protection key. */
+    return t && uc && arch_has_protection_keys() && may_try_again(t, address);
 }
 
 /* Another line of the page was touched: begins a probe burst. 0: not possible. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* context.c - see sys/context.h. */
+#include <cpuid.h>
 #include "agent/sys/context.h"
 #include "agent/sys/sys.h"
 
@@ -58,6 +59,12 @@ int arch_fault_writes(const ucontext_t *uc)
 int arch_fault_fetches(const ucontext_t *uc)
 {
     return (uc->uc_mcontext.gregs[REG_ERR] & 16) != 0;
+}
+
+int arch_has_protection_keys(void)
+{
+    unsigned a, b, c, d;
+    return __get_cpuid_count(7, 0, &a, &b, &c, &d) && c & bit_OSPKE;
 }
 
 static int is_call(int64_t pc)
