@@ -10,6 +10,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/base-name.h"
 #include "base/sizes.h"
 
 /* A share is accurate if half its interval is at most that part of it. */
@@ -91,6 +92,51 @@ static double unnamed_share(const struct analysis_hotspots *h)
     return share;
 }
 
+/* Least share of the misses in memory without names that is worth a hint at an allocator's operator new. */
+#define UNNAMED_BLOCKS 0.2
+
+static double unnamed_blocks_share(const struct analysis_hotspots *h)
+{
+    double share = 0;
+    for (size_t i = 0; i < h->n; i++) {
+        const struct profile_object *o = h->rows[i].object;
+        if (o && (o->kind == PROFILE_OBJECT_HEAP || (o->kind == PROFILE_OBJECT_ANONYMOUS && !*o->name)))
+            share += h->rows[i].shares.misses_share;
+    }
+    return share;
+}
+
+/* The agent sees calls of malloc. The operator new of libstdc++ and libc++ calls it; that of these does not.
+ */
+static const char *allocator_with_new(const struct analysis_hotspots *h)
+{
+    static const char *const names[] = {"libjemalloc", "libtcmalloc", "libmimalloc"};
+    for (size_t i = 0; i < h->nimages; i++) {
+        const char *base = base_name(h->images[i].path);
+        for (size_t j = 0; j < sizeof names / sizeof names[0]; j++)
+            if (strncmp(base, names[j], strlen(names[j])) == 0)
+                return base;
+    }
+    return NULL;
+}
+
+static void put_unnamed_blocks(FILE *out, const struct analysis_hotspots *h)
+{
+    if (h->own_malloc)
+        fputs("\nNote: a program has its own malloc, whose blocks are not known. Those of a malloc in a "
+              "shared library are.\n",
+              out);
+    const char *allocator = unnamed_blocks_share(h) >= UNNAMED_BLOCKS ? allocator_with_new(h) : NULL;
+    if (allocator)
+        fprintf(out,
+                "\nNote: the operator new of %s does not call malloc: its blocks are not known,\n"
+                "and are in [heap] or [anonymous memory]. To name them, put the C++ library's operator new "
+                "before it,\n"
+                "which calls malloc: LD_PRELOAD=libstdc++.so.6 cachegram record ...\n"
+                "(If %s is preloaded, name it after that.)\n",
+                allocator, allocator);
+}
+
 void report_hotspots_notes(FILE *out, const struct analysis_hotspots *h)
 {
     int few = 0, guessed = 0, calls = 0;
@@ -128,8 +174,7 @@ void report_hotspots_notes(FILE *out, const struct analysis_hotspots *h)
               "--perf-basic-prof',\n"
               "'java -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit' and the like.\n",
               out);
-    if (h->own_malloc)
-        fputs("\nNote: a program has its own malloc, whose blocks are not known.\n", out);
+    put_unnamed_blocks(out, h);
     if (h->other_bursts)
         fprintf(out, "\nNote: %zu more bursts have no counts of their code, to keep the profile small.\n",
                 h->other_bursts);

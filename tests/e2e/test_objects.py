@@ -415,6 +415,50 @@ def test_own_malloc(cachegram, tmp_path):
     assert "its own malloc" in out
 
 
+# As the allocators do: an operator new that has memory of its own.
+ALLOCATOR_WITH_NEW = """#include <cstddef>
+#include <new>
+#include <unistd.h>
+void *operator new(std::size_t bytes) { return sbrk((bytes + 15) & -16); }
+void operator delete(void *) noexcept {}
+void operator delete(void *, std::size_t) noexcept {}
+"""
+
+USER_OF_NEW = """struct node { node *next; long x[15]; };
+__attribute__((noipa)) static node *get(node *next) { return new node{next, {}}; }
+int main()
+{
+    node *first = nullptr;
+    for (int i = 0; i < 4000; i++)
+        first = get(first);
+    long sum = 0;
+    for (volatile int r = 0; r < 20; r++)
+        for (node *n = first; n; n = n->next)
+            sum += n->x[3];
+    return sum != 0;
+}
+"""
+
+
+def test_allocator_with_new(cachegram, tmp_path):
+    """Blocks of an operator new that does not call malloc have no names; what the table advises names them."""
+    (tmp_path / "new.cpp").write_text(ALLOCATOR_WITH_NEW)
+    (tmp_path / "x.cpp").write_text(USER_OF_NEW)
+    library = "libjemalloc.so.2"
+    subprocess.run(["g++", "-O2", "-shared", "-fPIC", "-o", library, "new.cpp"], cwd=tmp_path, check=True)
+    subprocess.run(["g++", "-O2", "-g", "-o", "x", "x.cpp", tmp_path / library, f"-Wl,-rpath,{tmp_path}"],
+                   cwd=tmp_path, check=True)
+    outs = []
+    for preload in "", "libstdc++.so.6":
+        db = tmp_path / f"p{preload}.db"
+        command = [cachegram, "record", *MODES["full"], "-o", db, "--", tmp_path / "x"]
+        assert run(["env", f"LD_PRELOAD={preload}", *command]).status == 0
+        outs.append(run([cachegram, "hotspots", "--size", "32K", "--by", "object", db]).out.decode())
+    note = "the operator new of libjemalloc.so.2 does not call malloc"
+    assert "[heap]" in outs[0] and note in outs[0] and "LD_PRELOAD=libstdc++.so.6" in outs[0]
+    assert "block of get x.cpp:2" in outs[1] and note not in outs[1]
+
+
 # Nodes of malloc, and as many that the program's own allocator has put into memory of its own.
 OWN_ALLOCATOR = """#include <stdio.h>
 #include <stdlib.h>
