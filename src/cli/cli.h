@@ -98,6 +98,8 @@ int cli_whole_option(const char *command, const char *option, const char *text, 
 int cli_line_option(const char *command, const char *text, unsigned *line_bytes);
 /* Likewise a percentage above 0, at most 100; a % after it is allowed. */
 int cli_percent_option(const char *command, const char *option, const char *text, double *value);
+/* Likewise the value of --percent-limit, which may be 0: all rows. */
+int cli_percent_limit_option(const char *command, const char *text, double *value);
 /* Likewise a time, at most an hour: a number of seconds, or one with the unit ms, s or m. In nanoseconds. */
 int cli_time_option(const char *command, const char *option, const char *text, uint64_t *ns);
 

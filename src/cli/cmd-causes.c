@@ -74,7 +74,7 @@ int cmd_causes(int argc, char **argv)
             limited = 1;
             break;
         case OPT_PERCENT:
-            if (cli_percent_option("causes", "--percent-limit", optarg, &least_percent) != 0)
+            if (cli_percent_limit_option("causes", optarg, &least_percent) != 0)
                 return 2;
             break;
         case OPT_COMM:

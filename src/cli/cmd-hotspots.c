@@ -89,14 +89,6 @@ static const char usage[] =
     "--by does not ask for are empty. With --call-graph, a row has one line for each call path, innermost\n"
     "call first, and columns call_path, call_share (of the row's misses).\n";
 
-static int parse_percent(const char *text, double *percent)
-{
-    char *end;
-    *percent = strtod(text, &end);
-    return end != text && (*end == '\0' || strcmp(end, "%") == 0) && *percent >= 0 && *percent <= 100 ? 0
-                                                                                                      : -1;
-}
-
 struct arguments {
     struct cli_output output;
     struct analysis_hotspots_question question;
@@ -132,9 +124,7 @@ static int take_option(int opt, const char *value, struct arguments *a)
         a->limited = 1;
         return 0;
     case OPT_PERCENT:
-        if (parse_percent(value, &a->view.least_percent) != 0)
-            return cli_misuse("hotspots", "--percent-limit %s: must be a percentage from 0 to 100", value);
-        return 0;
+        return cli_percent_limit_option("hotspots", value, &a->view.least_percent);
     case OPT_COMM:
         a->question.comm = value;
         return 0;

@@ -268,14 +268,28 @@ int cli_line_option(const char *command, const char *text, unsigned *line_bytes)
     return 0;
 }
 
-int cli_percent_option(const char *command, const char *option, const char *text, double *value)
+/* Negative if the text is not a percentage. */
+static double percentage(const char *text)
 {
     char *end;
     double x = strtod(text, &end);
-    if (*end == '%')
-        end++;
-    if (end == text || *end != '\0' || !(x > 0 && x <= 100))
+    return end != text && (*end == '\0' || strcmp(end, "%") == 0) && x >= 0 && x <= 100 ? x : -1;
+}
+
+int cli_percent_option(const char *command, const char *option, const char *text, double *value)
+{
+    double x = percentage(text);
+    if (x <= 0)
         return cli_misuse(command, "%s %s: must be a percentage above 0, at most 100", option, text);
+    *value = x;
+    return 0;
+}
+
+int cli_percent_limit_option(const char *command, const char *text, double *value)
+{
+    double x = percentage(text);
+    if (x < 0)
+        return cli_misuse(command, "--percent-limit %s: must be a percentage from 0 to 100", text);
     *value = x;
     return 0;
 }

@@ -105,6 +105,7 @@ def test_formats(cachegram, profile):
         [(r["victim"], r["evictor"], r["share"]) for r in rows]
     assert document["cold_share"] == pytest.approx(sum(r["share"] for r in rows if r["evictor"] == "(cold)"), abs=1e-5)
     assert len(causes(cachegram, db, "--size", "512K", "--percent-limit", "10")) == 3
+    assert len(causes(cachegram, db, "--size", "512K", "--percent-limit", "0")) >= 3
 
 
 def test_wrong_usage(cachegram, profile):
