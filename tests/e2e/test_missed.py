@@ -46,6 +46,15 @@ def test_nothing_is_missed(record, built, options, what):
 
 
 @ALWAYS
+def test_main_has_ended(record, built, options):
+    """Code that first runs when the first thread has ended, and /proc/self is empty, is translated all the same."""
+    argv = [built / "main_gone"]
+    result, db = record(options, argv)
+    assert (result.status, result.out) == (3, run(argv).out)
+    assert_complete(db, options, 8 * 2 * 1000000, most_percent=1)
+
+
+@ALWAYS
 def test_stops_and_continues(cachegram, built, tmp_path, options):
     """Each of them ends what goes on in all threads, which come back at once."""
     db, argv = tmp_path / "profile.db", [built / "disturbed", str(4 * LOOPS), "two"]

@@ -209,7 +209,8 @@ static void revalidate_known(void)
 static void read_maps(void)
 {
     static char text[8192];
-    long fd = own_open("/proc/self/maps");
+    long fd =
+        own_open("/proc/thread-self/maps"); /* that of "self" is empty once the first thread has ended */
     if (sys_failed(fd)) {
         revalidate_known();
         return;
@@ -315,7 +316,7 @@ static const struct region *find_remapped(void)
 {
     static const uint64_t rights = PROCMAP_READABLE | PROCMAP_WRITABLE | PROCMAP_EXECUTABLE | PROCMAP_SHARED;
     static int unknown; /* the kernel does not know the query */
-    long fd = unknown ? -1 : own_open("/proc/self/maps");
+    long fd = unknown ? -1 : own_open("/proc/thread-self/maps");
     const struct region *moved = NULL;
     if (sys_failed(fd))
         return NULL;
@@ -350,7 +351,7 @@ static int find_written(uint64_t *start, uint64_t *end)
 {
     uint64_t page[256];
     int found = 0;
-    long fd = own_open("/proc/self/pagemap");
+    long fd = own_open("/proc/thread-self/pagemap");
     if (sys_failed(fd))
         return 0;
     for (int i = 0; i < nregions && !found; i++) {

@@ -63,6 +63,15 @@ static enum syscall_way step_or_end(struct thread *t, long number, const uint64_
     return SYSCALL_STEP;
 }
 
+/* The trap of a step would reach the child, too. Without handlers it would be killed; if it shares the memory
+ * it has no alternate stack, and its own may be too small for a signal's frame. (libc's threads have room.)
+ */
+static int child_must_not_trap(const struct thread *t, uint64_t flags)
+{
+    return (flags & CLONE_CLEAR_SIGHAND) ||
+           ((flags & (CLONE_VM | CLONE_VFORK)) == CLONE_VM && !t->native.creating_followed);
+}
+
 /* A signal that is never blocked in translated code. The target may have blocked it to wait for it next. */
 static int sends_fault_signal(uint64_t sig)
 {
@@ -131,12 +140,14 @@ enum syscall_way syscall_in_burst(struct thread *t, long number, const uint64_t 
     case SYS_tgkill:
     case SYS_rt_tgsigqueueinfo:
         return sends_fault_signal(args[2]) ? step_or_end(t, number, args) : SYSCALL_MASKED;
-    case SYS_clone3:
-        if (arch_clone_flags(number, args[0]) &
-            CLONE_CLEAR_SIGHAND) /* the trap of a step would kill the child */
-            return end_burst(t, keeps_translating(t) ? WIRE_END_EXIT : WIRE_END_SYSCALL, number);
-        return step_or_end(t, number, args);
     case SYS_clone:
+    case SYS_clone3:
+        if (child_must_not_trap(t, arch_clone_flags(number, args[0]))) {
+            if (calls_makes_thread(number, args))
+                count_add(&proc->count.unknown_threads, 1);
+            return end_burst(t, keeps_translating(t) ? WIRE_END_EXIT : WIRE_END_SYSCALL, number);
+        }
+        return step_or_end(t, number, args);
     case SYS_fork:
     case SYS_vfork:
     case SYS_arch_prctl:

@@ -134,6 +134,16 @@ void calls_mapping_grows(void)
         end_watching(t, WIRE_UNWATCHED_GROWS);
 }
 
+/* A call that makes such a child is executed natively (child_must_not_trap). Its caller need not wait for a
+ * timer to return to translated code. The child does not come here. */
+static void return_to_translated_after(int flags)
+{
+    struct thread *t = agent_off || !session ? NULL : thread_self();
+    if (t && (flags & (CLONE_VM | CLONE_VFORK)) == CLONE_VM && agent_always_translated() &&
+        __atomic_load_n(&t->state, __ATOMIC_RELAXED) == THREAD_NATIVE)
+        thread_trigger(t);
+}
+
 /* A process that shares the memory without being a thread: its system calls on protected pages would fail. If
  * no page is protected at the moment, this call is not diverted, so it is caught here. */
 EXPORT int clone(int (*function)(void *), void *stack, int flags, void *argument, ...)
@@ -149,7 +159,9 @@ EXPORT int clone(int (*function)(void *), void *stack, int flags, void *argument
         calls_find_next();
     if (!next.clone)
         return (int)errno_of(-ENOSYS);
-    return next.clone(function, stack, flags, argument, parent_tid, tls, child_tid);
+    int result = next.clone(function, stack, flags, argument, parent_tid, tls, child_tid);
+    return_to_translated_after(flags);
+    return result;
 }
 
 /* Whether this installs a filter. With a bad pointer it is one of the probes by which libraries find out what

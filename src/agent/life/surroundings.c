@@ -177,7 +177,7 @@ int surroundings_other_pid_namespace(void)
 static uint64_t mapped_bytes(int data)
 {
     char text[256]; /* size resident shared text lib data dirty, in pages */
-    long fd = sys3(SYS_open, "/proc/self/statm", O_RDONLY | O_CLOEXEC, 0);
+    long fd = sys3(SYS_open, "/proc/thread-self/statm", O_RDONLY | O_CLOEXEC, 0);
     if (sys_failed(fd))
         return 0;
     long n = sys3(SYS_read, fd, text, sizeof text - 1);

@@ -89,7 +89,7 @@ void files_fork_ends(void)
 
 long files_name(int fd, char *name, size_t size)
 {
-    char link[32] = "/proc/self/fd/";
+    char link[32] = "/proc/thread-self/fd/";
     size_t n = strlen(link);
     for (int unit = 1000000000; unit; unit /= 10)
         if (fd >= unit || unit == 1)

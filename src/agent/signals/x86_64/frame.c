@@ -82,8 +82,12 @@ int arch_step_would_kill(const ucontext_t *uc)
 {
     const greg_t *g = uc->uc_mcontext.gregs;
     long number = (int)g[REG_RAX]; /* the kernel ignores the upper half */
-    return arch_at_call(uc) && (may_block_trap(number) || arch_clone_flags(number, (uint64_t)g[REG_RDI]) &
-                                                              (CLONE_CLEAR_SIGHAND | CLONE_THREAD));
+    if (!arch_at_call(uc))
+        return 0;
+    uint64_t flags = arch_clone_flags(number, (uint64_t)g[REG_RDI]);
+    /* A child that shares the memory has no alternate stack, and its own may have no room for a frame. */
+    return may_block_trap(number) || (flags & (CLONE_CLEAR_SIGHAND | CLONE_THREAD)) ||
+           (flags & (CLONE_VM | CLONE_VFORK)) == CLONE_VM;
 }
 
 enum arch_return arch_step_at_sigreturn(uint64_t sp, int *trap_blocked)
