@@ -197,7 +197,12 @@ struct curve_point *analysis_curve_with_grid(const struct curve_point *points, s
     for (size_t i = 0; i < n; i++)
         all[i].size_bytes = points[i].size_bytes;
     qsort(all, n, sizeof *all, compare_sizes);
-    *all_n = n;
+    /* Each size once: one that is there twice would count twice where the curve is made monotone. */
+    size_t once = 0;
+    for (size_t i = 0; i < n; i++)
+        if (once == 0 || all[i].size_bytes > all[once - 1].size_bytes)
+            all[once++] = all[i];
+    n = *all_n = once;
     for (int half = 0; half < GRID_POINTS; half++) {
         /* in whole bytes, as sizes of a range are (base/sizes) */
         double size = floor(GRID_FIRST_BYTES * exp2(half / 2.));

@@ -345,3 +345,37 @@ def test_names_and_changes_of_text(cachegram, tmp_path):
         if size == "1M":
             assert f"and {len(shown) - 5} more: --by {by} --size 1M\n" in text
     assert all(len(line) < 200 for line in text.splitlines()) and "  -0.000  " not in text and "  +0.000  " not in text
+
+
+LOOKUPS = """#include <stdlib.h>
+struct node { struct node *child[2]; unsigned key; char data[40]; };
+int main(void)
+{
+    struct node *root = NULL;
+    unsigned sum = 0, x = 1;
+    for (int round = 0; round < 200; round++, x = 1)
+        for (int i = 0; i < 20000; i++) {
+            struct node **at = &root;
+            x = x * 1664525 + 1013904223;
+            while (*at && (*at)->key != x)
+                at = &(*at)->child[x < (*at)->key];
+            if (!*at)
+                (*at = calloc(1, sizeof **at))->key = x;
+            sum += (*at)->key;
+        }
+    return sum == 1;
+}
+"""
+
+
+def test_sizes_of_report_are_those_of_mrc(cachegram, tmp_path):
+    """Sizes that are on the curve and in the list below it do not count twice where the curve is made to fall."""
+    db = tmp_path / "p.db"
+    program = compile_text(tmp_path / "x.c", LOOKUPS)
+    assert run([cachegram, "record", "--seed", "1", "--allowance", "100ms", "-o", db, "--", program]).status == 0
+    number = r"(-?[0-9.]+)%"
+    shown = re.findall(rf" (\d+[KM]) .*\({number} to {number}\)$", run([cachegram, "report", db]).out.decode(), re.M)
+    sizes = ",".join(size for size, _, _ in shown)
+    mrc = run([cachegram, "mrc", "--sizes", sizes, db]).out.decode()
+    assert len(shown) >= 3
+    assert shown == re.findall(rf"^ +(\d+[KM]) .* {number} to +{number}", mrc, re.M)

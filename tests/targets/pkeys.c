@@ -111,13 +111,13 @@ int main(int argc, char **argv)
         s += walk(i);
         calls += argv[3][0] != '0' ? run_code(i) : 0;
         if (i % 10 == 0 && sigsetjmp(after_fault, 1) == 0)
-            s += data[0]; /* forbidden */
+            s += data[0];                        /* forbidden */
         pkey_set(data_key, PKEY_DISABLE_ACCESS); /* the jump out of the handler kept the handler's rights */
     }
     ualarm(0, 0);
     for (int i = 0; i < threads; i++)
         pthread_join(id[i], NULL);
-    printf("sum %ld, calls %d, faults %d of key %d, in handlers %d\n", s, calls, faults, key_of_fault == data_key,
-           ticks > 0 ? rights_in_handler : 1);
+    printf("sum %ld, calls %d, faults %d of key %d, in handlers %d\n", s, calls, faults,
+           key_of_fault == data_key, ticks > 0 ? rights_in_handler : 1);
     return 0;
 }
