@@ -419,11 +419,15 @@ struct wire_span {
     uint64_t low, high; /* atomic */
 };
 
+/* What an environment does not have of what the agent needs in the program that gets it. */
+enum wire_lacks { WIRE_LACKS_NOTHING, WIRE_LACKS_SESSION, WIRE_LACKS_LIBRARY };
+
 /* A process is about to execute that file, as the call named it (empty: by a descriptor); the call may fail.
  */
 struct wire_execution {
-    uint32_t pid; /* atomic; 0: the entry is being written */
-    char path[244];
+    uint32_t pid;   /* atomic; 0: the entry is being written */
+    uint32_t lacks; /* enum wire_lacks */
+    char path[240];
     uint64_t
         hidden; /* signals that the calling thread believes to be blocked, but the kernel does not block */
 };

@@ -226,6 +226,19 @@ def test_rights_and_environment_are_named(record, cachegram, built, tmp_path):
         assert result.status == 0 and f"{argv[-2]} ({why}" in reported and reported.count(" (") <= 2, reported
 
 
+@pytest.mark.parametrize("change, why", [("-i", "a cleared environment"), ("LD_PRELOAD=libm.so.6", "another LD_PRELOAD"),
+                                         ("-u LD_PRELOAD", "another LD_PRELOAD"), ("LD_PRELOAD=$LD_PRELOAD.1", "another LD_PRELOAD"),
+                                         ("LD_PRELOAD=libm.so.6:$LD_PRELOAD", None), ("LD_PRELOAD=$LD_PRELOAD:libm.so.6", None),
+                                         ("LD_PRELOAD='libm.so.6 '$LD_PRELOAD' libm.so.6'", None)])
+def test_program_of_a_moment_without_the_agent(record, cachegram, change, why):
+    """It has ended before the recorder looks for programs without the agent, and the curve is not of all programs."""
+    result, db = record(FULL, ["sh", "-c", f"env {change} /bin/true"])
+    said = result.summary.decode()
+    assert result.status == 0 and ("not profiled: /bin/true (was started with" in said) == (why is not None), said
+    assert why is None or f"(was started with {why}" in said
+    assert (b"references: not of all programs;" in run([cachegram, "report", db]).out) == (why is not None)
+
+
 def test_overwritten_environment_is_none_that_was_cleared(record, built):
     result, _ = record(BURST, [built / "overwritten"])
     reported = result.err + result.summary

@@ -276,7 +276,8 @@ EXPORT long syscall(long number64, ...)
     int executes = number == SYS_execve || number == SYS_execveat;
     struct executing executing;
     if (executes) {
-        exec_announce((const char *)(number == SYS_execve ? b : c));
+        exec_announce((const char *)(number == SYS_execve ? b : c),
+                      (char *const *)(number == SYS_execve ? d : e));
         exec_begins(&executing);
         long *at = number == SYS_execve ? &args[2] : &args[3];
         char *const *envp = (char *const *)*at;

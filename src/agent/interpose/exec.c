@@ -151,14 +151,15 @@ void exec_undo(struct thread *t)
         undo(&t->start.executing);
 }
 
-void exec_announce(const char *path)
+void exec_announce(const char *path, char *const *envp)
 {
     if (!session || agent_gone || !session->follow || exec_session_hidden())
         return;
+    int missing = exec_library_missing();
     /* The program may be unable to open the session, and say nothing. */
     if (surroundings_other_pid_namespace())
         __atomic_fetch_add(&session->refused_pids, 1, __ATOMIC_SEQ_CST);
-    else if (exec_library_missing())
+    else if (missing)
         __atomic_fetch_add(&session->refused_roots, 1, __ATOMIC_SEQ_CST);
     struct thread *t = agent_off ? NULL : thread_self_by_key(); /* of a vfork child: its parent */
     uint64_t mask = signals_kernel_mask();
@@ -168,6 +169,7 @@ void exec_announce(const char *path)
     size_t last = sizeof e->path - 1;
     e->path[path ? last - target_read(e->path, path, last) : 0] = 0; /* as far as it is readable */
     e->hidden = t ? signals_hidden(t, mask) : 0;
+    e->lacks = missing || exec_lists_libraries(envp) ? WIRE_LACKS_NOTHING : exec_lacks(envp);
     __atomic_store_n(&e->pid, (uint32_t)sys0(SYS_getpid), __ATOMIC_RELEASE);
 }
 
@@ -204,14 +206,14 @@ uint64_t exec_hidden_signals(void)
 EXPORT int execve(const char *path, char *const argv[], char *const envp[])
 {
     EXEC_FILTER_ENVIRONMENT(envp, {path, AT_FDCWD, 0});
-    exec_announce(path);
+    exec_announce(path, envp);
     EXECUTE(execve, path, argv, envp);
 }
 
 EXPORT int execvpe(const char *file, char *const argv[], char *const envp[])
 {
     EXEC_FILTER_ENVIRONMENT(envp, {file, AT_FDCWD, 1});
-    exec_announce(file);
+    exec_announce(file, envp);
     EXECUTE(execvpe, file, argv, envp);
 }
 
@@ -219,7 +221,7 @@ EXPORT int execv(const char *path, char *const argv[])
 {
     if (exec_filters((struct program){path, AT_FDCWD, 0}, environ))
         return execve(path, argv, environ);
-    exec_announce(path);
+    exec_announce(path, environ);
     EXECUTE(execv, path, argv);
 }
 
@@ -227,21 +229,21 @@ EXPORT int execvp(const char *file, char *const argv[])
 {
     if (exec_filters((struct program){file, AT_FDCWD, 1}, environ))
         return execvpe(file, argv, environ);
-    exec_announce(file);
+    exec_announce(file, environ);
     EXECUTE(execvp, file, argv);
 }
 
 EXPORT int fexecve(int fd, char *const argv[], char *const envp[])
 {
     EXEC_FILTER_ENVIRONMENT(envp, {"", fd, 0});
-    exec_announce(NULL);
+    exec_announce(NULL, envp);
     EXECUTE(fexecve, fd, argv, envp);
 }
 
 EXPORT int execveat(int folder, const char *path, char *const argv[], char *const envp[], int flags)
 {
     EXEC_FILTER_ENVIRONMENT(envp, {path, folder, 0});
-    exec_announce(NULL);
+    exec_announce(NULL, envp);
     EXECUTE(execveat, folder, path, argv, envp, flags);
 }
 

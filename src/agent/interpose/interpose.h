@@ -52,7 +52,7 @@ long other_memory_call(call_maker make, long number, const long *a);
 /* Announces a program to the collector, which recognises those that the agent cannot be loaded into, and its
  * signal mask to the next agent of the process. The pointer is the target's; NULL: by a descriptor.
  * exec_hidden_signals: the hidden signals that were announced for this process; for its start, once. */
-void exec_announce(const char *path);
+void exec_announce(const char *path, char *const *envp);
 uint64_t exec_hidden_signals(void);
 /* Called by a thread right before it executes a program: waits until the collector has no event half open on
  * it (thread_exec_begins), and prepares the signals. exec_failed undoes that. What has to be undone is kept

@@ -129,6 +129,56 @@ static char *without_library(char *variable, char text[EXEC_TEXT])
     return variable;
 }
 
+/* 0 if it cannot be read. */
+static char read_char(const char *at)
+{
+    char c;
+    return target_read(&c, at, 1) == 0 ? c : 0;
+}
+
+/* Whether the agent is the next library of a list. Little stack, since a child's may be small. */
+static int names_library(const char *at)
+{
+    char part[64];
+    size_t length = strlen(library), done = 0;
+    while (done < length) {
+        size_t n = length - done < sizeof part ? length - done : sizeof part;
+        if (target_read(part, at + done, n) || memcmp(part, library + done, n) != 0)
+            return 0;
+        done += n;
+    }
+    return strchr(": ", read_char(at + length)) != NULL; /* it finds the NUL, too */
+}
+
+static int preloads_library(const char *variable)
+{
+    static const char name[] = "LD_PRELOAD=";
+    if (!begins_with(variable, name))
+        return 0;
+    for (const char *at = variable + strlen(name); !names_library(at); at++) {
+        while (!strchr(": ", read_char(at)))
+            at++;
+        if (!read_char(at))
+            return 0;
+    }
+    return 1;
+}
+
+enum wire_lacks exec_lacks(char *const *envp)
+{
+    char *variable;
+    int has_session = 0, has_library = 0;
+    for (size_t i = 0; library && envp; i++) {
+        if (!read_variable(envp + i, &variable))
+            return WIRE_LACKS_NOTHING; /* the call will fail */
+        if (!variable)
+            return !has_session ? WIRE_LACKS_SESSION : !has_library ? WIRE_LACKS_LIBRARY : WIRE_LACKS_NOTHING;
+        has_session |= names_session(variable);
+        has_library |= preloads_library(variable);
+    }
+    return WIRE_LACKS_NOTHING;
+}
+
 char *const *exec_filter_environment(char *const *envp, char **room, size_t count, char text[EXEC_TEXT])
 {
     size_t n = 0;

@@ -85,6 +85,8 @@ struct program {
 int exec_is_foreign(struct program p);
 /* Whether the dynamic loader only lists the libraries that the program would get, as for ldd. */
 int exec_lists_libraries(char *const *envp);
+/* Whether a program that gets this environment is without the agent. */
+enum wire_lacks exec_lacks(char *const *envp);
 /* Whether the program must be executed with another environment: without the session; or without the agent in
  * LD_PRELOAD, because its loader would print that it cannot load it, or would list it. */
 int exec_filters(struct program p, char *const *envp);

@@ -56,6 +56,16 @@ static int has_session(pid_t pid)
     return 0;
 }
 
+static const char cleared[] = "was started with a cleared environment, as sudo and env -i do";
+
+static const char *lacking(uint32_t lacks)
+{
+    return lacks == WIRE_LACKS_SESSION ? cleared
+           : lacks == WIRE_LACKS_LIBRARY
+               ? "was started with another LD_PRELOAD, or none: set that for cachegram instead"
+               : NULL;
+}
+
 static const char unknown[] = "the agent was not loaded into it";
 
 static const char *why_not(pid_t pid, const char *path, const char *status, int *certain)
@@ -70,7 +80,7 @@ static const char *why_not(pid_t pid, const char *path, const char *status, int 
     if (known && real != effective)
         return "runs with another user's rights (set-uid or set-gid)";
     if (has_session(pid) == 0)
-        return "was started with a cleared environment, as sudo and env -i do";
+        return cleared;
     if (known && real != getuid())
         return "runs as another user, who may not open the memory shared with the recorder";
     return unknown;
@@ -145,7 +155,10 @@ void agentless_executed(struct agentless *a, const struct wire_session *session)
             continue;
         if (name[0] == '/' || (strchr(name, '/') != NULL && access(path, F_OK) != 0))
             snprintf(path, sizeof(path), "%s", name);
-        const char *why = access(path, X_OK) == 0 ? launch_obstacle(path) : NULL;
+        int executable = access(path, X_OK) == 0;
+        const char *why = executable ? launch_obstacle(path) : NULL;
+        if (why == NULL && executable)
+            why = lacking(e->lacks);
         if (why != NULL && strstr(why, "dynamic loader") != NULL)
             continue; /* when started explicitly, it loads the agent as well */
         unsigned i = why != NULL ? entry_of(a, (pid_t)pid) : AGENTLESS_KEPT;
