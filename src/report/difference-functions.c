@@ -133,6 +133,11 @@ int report_changed_functions(FILE *out, const struct report_difference *d,
     }
     if (found > MOST_CHANGED)
         fprintf(out, "and %zu more: --by %s --size %s\n", found - MOST_CHANGED, option, size);
+    else if (found == 0 && changes->total.significant)
+        fprintf(out,
+                "Misses in a cache of %s changed, but there are too few samples to say by which %s (--by %s "
+                "--size %s: all).\n",
+                size, what, option, size);
     else if (found == 0)
         fprintf(out, "By %s, no significant change of misses in a cache of %s (--by %s --size %s: all).\n",
                 what, size, option, size);

@@ -91,7 +91,7 @@ static const char *of_whom(const struct analysis_finding *f)
 /* The cause, and what would help. */
 static void put_advice(FILE *out, const struct analysis_finding *f)
 {
-    char size[SIZE_TEXT];
+    char size[SIZE_TEXT], at[SIZE_TEXT];
     if (f->remedy == ANALYSIS_REMEDY_STREAM && isnan(f->cold)) {
         fprintf(
             out,
@@ -116,7 +116,8 @@ static void put_advice(FILE *out, const struct analysis_finding *f)
         return;
     }
     if (f->gone_bytes > 0)
-        fprintf(out, " A cache of %s%s would hold the data.", size_format((uint64_t)f->gone_bytes, size),
+        fprintf(out, " Less than a tenth of those at %s would remain in a cache of %s%s.",
+                size_format((uint64_t)f->size_bytes, at), size_format((uint64_t)f->gone_bytes, size),
                 of_whom(f));
     if (f->remedy == ANALYSIS_REMEDY_ORDER)
         fprintf(out, " Each step goes %" PRIu64 " bytes %s and uses %.0f of the %u bytes of a line: %s.",

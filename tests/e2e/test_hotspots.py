@@ -591,7 +591,7 @@ def test_total_of_a_difference(profiles, cachegram):
 
 
 def test_size_of_the_data(cachegram, tmp_path):
-    """The cache that would hold the data is not twice as large as needed."""
+    """The cache in which the misses would be gone is not twice as large as the data."""
     source = tmp_path / "rounds.c"
     source.write_text("static char data[768 << 10];\nint main(void) { int sum = 0; for (volatile int r = 0; r < 30; r++)\n"
                       "for (int i = 0; i < 768 << 10; i += 64) sum += data[i]++; return sum & 64; }\n")
@@ -599,7 +599,7 @@ def test_size_of_the_data(cachegram, tmp_path):
     db = tmp_path / "p.db"
     assert run([cachegram, "record", *FULL, "-o", db, "--", tmp_path / "rounds"]).status == 0
     assert json.loads(run([cachegram, "report", "--format", "json", db]).out)["findings"][0]["gone_at_bytes"] == 1 << 20
-    assert b" A cache of 1M would hold the data." in run([cachegram, "report", db]).out
+    assert b" Less than a tenth of those at 32K would remain in a cache of 1M." in run([cachegram, "report", db]).out
 
 
 def test_long_name_in_the_report(cachegram, tmp_path):

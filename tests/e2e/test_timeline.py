@@ -462,7 +462,7 @@ def test_time_before_exec(cachegram, built, record):
 def test_work_after_execs(cachegram, built, record, tmp_path):
     """A process that executes several programs while everything is counted does not hide what comes after."""
     script = tmp_path / "again"
-    script.write_text("#!/bin/sh\n" + BURN.format(2000) + f"[ $1 -gt 0 ] && exec $0 $(($1 - 1))\nexec {built / 'phases'} 80\n")
+    script.write_text("#!/bin/sh\n" + BURN.format(2000) + f"[ $1 -gt 0 ] && exec $0 $(($1 - 1))\nexec {built / 'phases'} 160\n")
     script.chmod(0o755)
     result, db = record(["--allowance", "1s"], [script, "20"])
     assert result.status == 0, result.err
