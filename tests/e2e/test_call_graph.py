@@ -12,7 +12,7 @@ import pytest
 from conftest import TARGETS, build_target, run
 from test_export import message, packed
 
-MODES = {"full": (["--mode", "full"], 300), "burst": (["--allowance", "0", "--gap-us", "2000"], 12000), "default": ([], 12000)}
+MODES = {"full": (["--mode", "full"], 300), "burst": (["--allowance", "0", "--gap-us", "2000"], 12000), "default": ([], 30000)}
 # Callers of each function, innermost first, and their share of its misses.
 EXPECTED = {"touch_paths": {("often", "main"): 0.75, ("seldom", "main"): 0.25},
             "touch_deep": {("deep", "deep", "main"): 1},  # a repeated call is shown once

@@ -582,10 +582,14 @@ def test_calls_of_a_row(called, chromium, tmp_path):
     for by in ("function", "line", "function,object"):
         choose(by)
         result = command("hotspots", called, "--call-graph", "--by", by, "--format", "json", "--limit", "50")
-        expected = [(row["function"], pruned(row["calls"])) for row in json.loads(result.stdout)["rows"] if row.get("calls") and row["miss_share"] >= 0.01]
-        assert len(expected) >= 5
-        assert [text.split(" ")[0] for text in texts(chromium, "#hotspots-table button[aria-expanded]")] == [function for function, _ in expected]
-        for i, (function, tree) in enumerate(expected):
+        rows = [row for row in json.loads(result.stdout)["rows"] if row.get("calls") and row["miss_share"] >= 0.01]
+        shown = [text.split(" ")[0] for text in texts(chromium, "#hotspots-table button[aria-expanded]")]
+        assert len(rows) == len(shown) >= 5
+        for i, function in enumerate(shown):
+            row = next(row for row in rows if row["function"] == function)
+            assert row["miss_share"] > 0.99 * rows[0]["miss_share"]  # rows with as many misses may change places
+            rows.remove(row)
+            tree = pruned(row["calls"])
             assert opened_calls(chromium, button(i)) == []
             chromium.evaluate(f"{button(i)}.focus()")
             chromium.key("Enter") if i % 2 else chromium.key(" ")

@@ -279,7 +279,7 @@ def test_long_tails(built, record, cachegram):
     """Where every reference is counted no page is protected, but one burst of four has a longer tail: reuses beyond the
     others' tails are found there, at their exact time."""
     lines = 500000
-    result, db = record(["--mode", "count", "--overhead", "20"], [built / "cycle", lines, 1200])
+    result, db = record(["--mode", "count", "--overhead", "20"], [built / "cycle", lines, 2000])
     assert result.status == 0
     with sqlite3.connect(f"file:{db}?mode=ro", uri=True) as con:
         rows = con.execute("select outcome, age + inside_refs, burst from watch where cpu_ns = 0").fetchall()
