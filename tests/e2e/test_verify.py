@@ -5,6 +5,7 @@ import io
 import json
 import math
 import os
+import re
 import signal
 import subprocess
 import time
@@ -80,7 +81,7 @@ def test_text_and_json_agree(cachegram, verified):
 def test_estimate_is_that_of_record_by_default(cachegram, spin):
     """Bursts where there is no allowance, and all of a run that is shorter; test_text_and_json_agree has one that is longer."""
     without = verify(cachegram, "--allowance", "0", "--overhead", "50", "--sizes", "32K", "--", spin, 20000000).stdout.split("\n")[0]
-    assert " bursts, overhead " in without and "first" not in without
+    assert re.search(r" bursts?, overhead ", without) and "first" not in without
     short = verify(cachegram, "--sizes", "32K", "--", spin, 1000).stdout  # two runs differ, by a little
     assert "all of the run" in short.split("\n")[0]
     assert "nothing to estimate" in short and "outside" not in short and "interval holds" not in short
