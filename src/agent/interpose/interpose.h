@@ -49,9 +49,10 @@ long other_memory_call(call_maker make, long number, const long *a);
             (envp) = exec_filter_environment((envp), room, count, alloca(EXEC_TEXT));                      \
         }                                                                                                  \
     } while (0)
-/* Announces a program to the collector, which recognises those that the agent cannot be loaded into, and its
- * signal mask to the next agent of the process. The pointer is the target's; NULL: by a descriptor.
- * exec_hidden_signals: the hidden signals that were announced for this process; for its start, once. */
+/* Announces a program to the collector, which recognises those that the agent cannot be loaded into, and
+ * those whose environment lacks it; and the signal mask to the next agent of the process. The pointers are
+ * the target's; path: NULL: by a descriptor. exec_hidden_signals: the hidden signals that were announced for
+ * this process; for its start, once. */
 void exec_announce(const char *path, char *const *envp);
 uint64_t exec_hidden_signals(void);
 /* Called by a thread right before it executes a program: waits until the collector has no event half open on

@@ -109,26 +109,6 @@ int exec_lists_libraries(char *const *envp)
     return 0;
 }
 
-/* The variable, or LD_PRELOAD without the agent in `text`; NULL if nothing is left of it. */
-static char *without_library(char *variable, char text[EXEC_TEXT])
-{
-    static const char name[] = "LD_PRELOAD=";
-    char start[sizeof name - 1];
-    if (target_read(start, variable, sizeof start) || memcmp(start, name, sizeof start) != 0)
-        return variable;
-    size_t got = EXEC_TEXT - target_read(text, variable, EXEC_TEXT), length = strlen(library);
-    if (!memchr(text, 0, got))
-        return variable;
-    for (char *at = text; (at = strstr(at, library)); at++) {
-        char *after = at + length;
-        if (!strchr("=: ", at[-1]) || !strchr(": ", *after)) /* strchr finds the NUL, too */
-            continue;
-        memmove(at, after + (*after != 0), strlen(after) + (*after == 0));
-        return text[sizeof name - 1] ? text : NULL;
-    }
-    return variable;
-}
-
 /* 0 if it cannot be read. */
 static char read_char(const char *at)
 {
@@ -150,18 +130,35 @@ static int names_library(const char *at)
     return strchr(": ", read_char(at + length)) != NULL; /* it finds the NUL, too */
 }
 
-static int preloads_library(const char *variable)
+static const char preload[] = "LD_PRELOAD=";
+
+/* Where the variable, if it is LD_PRELOAD, names the agent; NULL: nowhere. */
+static const char *find_library(const char *variable)
 {
-    static const char name[] = "LD_PRELOAD=";
-    if (!begins_with(variable, name))
-        return 0;
-    for (const char *at = variable + strlen(name); !names_library(at); at++) {
+    if (!begins_with(variable, preload))
+        return NULL;
+    const char *at = variable + strlen(preload);
+    for (; !names_library(at); at++) {
         while (!strchr(": ", read_char(at)))
             at++;
         if (!read_char(at))
-            return 0;
+            return NULL;
     }
-    return 1;
+    return at;
+}
+
+/* The variable, or LD_PRELOAD without the agent in `text`; NULL if nothing is left of it. */
+static char *without_library(char *variable, char text[EXEC_TEXT])
+{
+    const char *named = find_library(variable);
+    if (!named)
+        return variable;
+    size_t got = EXEC_TEXT - target_read(text, variable, EXEC_TEXT), length = strlen(library);
+    char *at = text + (named - variable), *after = at + length;
+    if (!memchr(text, 0, got) || text + strlen(text) < after) /* too long, or changed meanwhile */
+        return variable;
+    memmove(at, after + (*after != 0), strlen(after) + (*after == 0));
+    return text[strlen(preload)] ? text : NULL;
 }
 
 enum wire_lacks exec_lacks(char *const *envp)
@@ -174,7 +171,7 @@ enum wire_lacks exec_lacks(char *const *envp)
         if (!variable)
             return !has_session ? WIRE_LACKS_SESSION : !has_library ? WIRE_LACKS_LIBRARY : WIRE_LACKS_NOTHING;
         has_session |= names_session(variable);
-        has_library |= preloads_library(variable);
+        has_library |= find_library(variable) != NULL;
     }
     return WIRE_LACKS_NOTHING;
 }

@@ -63,8 +63,11 @@ int arch_fault_fetches(const ucontext_t *uc)
 
 int arch_has_protection_keys(void)
 {
+    static int has = -1; /* a virtual machine takes microseconds for the instruction */
     unsigned a, b, c, d;
-    return __get_cpuid_count(7, 0, &a, &b, &c, &d) && c & bit_OSPKE;
+    if (has < 0)
+        has = __get_cpuid_count(7, 0, &a, &b, &c, &d) && c & bit_OSPKE;
+    return has;
 }
 
 static int is_call(int64_t pc)
