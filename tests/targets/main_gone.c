@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The first thread ends before the others: /proc/self then shows no mappings. They continue with code that
- * has not run before, each thread in a page of its own.
+ * The first thread ends before the others: /proc/self then shows no mappings. They load a library, after
+ * which the list of mappings has to be read again, and continue with code that has not run before, each
+ * thread in a page of its own.
  */
 /* build: -pthread */
 #define _GNU_SOURCE
+#include <dlfcn.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -49,6 +51,8 @@ static void *thread(void *number)
     int n = (int)(intptr_t)number;
     char text[] = "nothing of this was executed";
     if (pthread_join(before[n], NULL))
+        abort();
+    if (n == 0 && !dlopen("libm.so.6", RTLD_NOW))
         abort();
     uint64_t x = code[n](1, 1000000);
     qsort(text, sizeof text - 1, 1, compare);
