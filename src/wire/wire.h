@@ -502,7 +502,7 @@ struct wire_proc {
     uint32_t nmodules;      /* atomic, release */
     struct wire_counters count;
     uint32_t buf_state[WIRE_MAX_BUFFERS]; /* atomic */
-    uint32_t buf_freed;                   /* futex: the collector increments it when it frees a buffer */
+    uint32_t buf_freed;                   /* futex: incremented when one was freed or should be looked for */
     uint32_t triggers_changed;            /* atomic; incremented after any change of trigger[] */
     uint64_t cookie;                      /* a random number */
     uint32_t timer_errno;                 /* why no timer could be created (WIRE_OFF_TIMER); 0: unknown */

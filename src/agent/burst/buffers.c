@@ -26,9 +26,12 @@ static uint64_t *buffer_address(int index)
 
 static uint64_t has_guard_page; /* bit i: buffer i of the slot has its guard page */
 
+static int is_looked_for; /* one of the threads that wait for a buffer looks now and then */
+
 void burst_attached(void)
 {
     has_guard_page = 0;
+    is_looked_for = 0;
 }
 
 /* Called when a buffer is used first: most processes end before they have had a burst. */
@@ -222,29 +225,55 @@ void discard_buffer(struct thread *t)
     t->translation.buffer = -1;
 }
 
-/* Full mode: waits until the collector has freed a buffer; -1: none will be freed, or not within most_ns.
- * Meanwhile the buffers of threads in system calls are handed over: there may be more threads than buffers,
- * and what those threads wait for may be this one. */
+/* The collector has a buffer to free. */
+static int is_one_ready(void)
+{
+    for (uint32_t i = 0; i < session->nbuffers; i++)
+        if (__atomic_load_n(&proc->buf_state[i], __ATOMIC_RELAXED) == WIRE_BUF_READY)
+            return 1;
+    return 0;
+}
+
+/* Lets a thread that waits for a buffer look again. */
+static void wake_one_waiting(void)
+{
+    __atomic_fetch_add(&proc->buf_freed, 1, __ATOMIC_SEQ_CST);
+    sys3(SYS_futex, &proc->buf_freed, FUTEX_WAKE, 1);
+}
+
+/* What that thread does; 0: no collector will free a buffer. The buffers of threads in system calls are
+ * handed over if the collector has none: there may be more threads than buffers, and what those threads wait
+ * for may be this one. */
+static int look_for_buffers(uint64_t waited_ns)
+{
+    if (!is_one_ready())
+        hand_over_waiting();
+    return waited_ns < BUFFER_LOOK_NS || !collector_gone();
+}
+
+/* Full mode: waits until the collector has freed a buffer; -1: none will be freed, or not within most_ns. */
 static int await_buffer(uint64_t most_ns)
 {
-    int index;
+    int index, looks = 0;
     uint64_t began = 0;
     for (;;) {
         uint32_t freed = __atomic_load_n(&proc->buf_freed, __ATOMIC_SEQ_CST);
         if ((index = find_buffer(0)) >= 0)
             break;
+        uint64_t now = sys_clock_ns(CLOCK_MONOTONIC);
         if (!began)
-            began = sys_clock_ns(CLOCK_MONOTONIC);
-        else
-            hand_over_waiting();
-        if (sys_clock_ns(CLOCK_MONOTONIC) - began > most_ns)
-            return -1;
-        if (session->stop || collector_gone())
-            return -1;
-        struct timespec wait = {0, BUFFER_LOOK_NS};
+            began = now;
+        looks = looks || !__atomic_exchange_n(&is_looked_for, 1, __ATOMIC_ACQUIRE);
+        if (now - began > most_ns || session->stop || (looks && !look_for_buffers(now - began)))
+            break;
+        struct timespec wait = {0, looks ? BUFFER_LOOK_NS : BUFFER_OTHERS_LOOK_NS};
         sys4(SYS_futex, &proc->buf_freed, FUTEX_WAIT, freed, &wait);
     }
-    if (began)
+    if (looks) { /* another one has to, now */
+        __atomic_store_n(&is_looked_for, 0, __ATOMIC_RELEASE);
+        wake_one_waiting();
+    }
+    if (began && index >= 0)
         count_add(&proc->count.stalled_ns, sys_clock_ns(CLOCK_MONOTONIC) - began);
     return index;
 }

@@ -284,7 +284,7 @@ static void take_buffer(struct drain *d, struct slot *slot, uint32_t i)
         drain_set_trouble(d, &err);
     __atomic_store_n(&proc->buf_state[i], WIRE_BUF_FREE, __ATOMIC_RELEASE);
     __atomic_fetch_add(&proc->buf_freed, 1, __ATOMIC_SEQ_CST);
-    futex(&proc->buf_freed, FUTEX_WAKE, INT_MAX, NULL);
+    futex(&proc->buf_freed, FUTEX_WAKE, 1, NULL); /* hundreds of threads may wait, but one can have it */
 }
 
 static void count_triggers(struct drain *d, struct slot *slot)
