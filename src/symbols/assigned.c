@@ -61,9 +61,13 @@ static int in_registers(const struct scopes *scopes, uint64_t address, uint32_t 
 static int in_memory(const struct scopes *scopes, uint64_t address, const struct disassembler_address *at,
                      Dwarf_Die *type)
 {
-    for (unsigned i = 0; i < at->n; i++)
-        if (symbols_pointees_stored(scopes, address, at->registers[i], at->displacement, type) == 0)
+    for (unsigned i = 0; i < at->n; i++) {
+        Dwarf_Die around;
+        if (symbols_pointees_any(scopes, address, at->registers[i], &around) == 0 &&
+            symbols_pointees_stored(scopes_definitions(scopes), &around, at->displacement, type) == 0 &&
+            symbols_pointees_has_fields(type))
             return 0;
+    }
     return at->n == 1 && at->registers[0] == RBP && !at->is_indexed
                ? symbols_pointees_frame(scopes, address, at->displacement, type)
                : -1;

@@ -255,13 +255,42 @@ static int origin_of(const struct disassembler *d, uint64_t offset, const ZydisD
         return -1;
     if (insn->mnemonic == ZYDIS_MNEMONIC_MOV)
         origin->how = DISASSEMBLER_LOADED;
-    if (origin->how == DISASSEMBLER_LOADED && from->mem.base == ZYDIS_REGISTER_RIP) {
-        origin->how = DISASSEMBLER_LOADED_STATIC;
+    if (from->mem.base == ZYDIS_REGISTER_RIP) {
+        origin->how =
+            origin->how == DISASSEMBLER_LOADED ? DISASSEMBLER_LOADED_STATIC : DISASSEMBLER_STATIC_VALUE;
         origin->static_address =
             disassembler_address(d, offset + insn->length) + (uint64_t)from->mem.disp.value;
         return 0;
     }
     return address_of(from, &origin->address);
+}
+
+/* The constant that an instruction adds to a register of 64 bits, without its sign; 0: it does something
+ * else. */
+static uint64_t step_of(const ZydisDecodedInstruction *insn, const ZydisDecodedOperand *operands,
+                        unsigned number)
+{
+    int64_t by = 0;
+    if (insn->operand_count < 2 || operands[0].type != ZYDIS_OPERAND_TYPE_REGISTER ||
+        number_of(operands[0].reg.value) != (int)number)
+        return 0;
+    if ((insn->mnemonic == ZYDIS_MNEMONIC_ADD || insn->mnemonic == ZYDIS_MNEMONIC_SUB) &&
+        operands[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE)
+        by = operands[1].imm.value.s;
+    else if (insn->mnemonic == ZYDIS_MNEMONIC_LEA && number_of(operands[1].mem.base) == (int)number &&
+             operands[1].mem.index == ZYDIS_REGISTER_NONE)
+        by = operands[1].mem.disp.value;
+    return by < 0 ? -(uint64_t)by : (uint64_t)by;
+}
+
+static uint64_t common_divisor(uint64_t a, uint64_t b)
+{
+    while (b != 0) {
+        uint64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
 }
 
 int disassembler_origin(const struct disassembler *d, uint64_t low, uint64_t high, uint64_t offset,
@@ -271,6 +300,7 @@ int disassembler_origin(const struct disassembler *d, uint64_t low, uint64_t hig
     ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
     int found = -1, straight = 0;
     unsigned times = 0;
+    uint64_t step = 0, by;
     if (high > d->size)
         return -1;
     for (uint64_t at = low; at < high; at += insn.length) {
@@ -280,11 +310,20 @@ int disassembler_origin(const struct disassembler *d, uint64_t low, uint64_t hig
             straight = 0;
         if (!writes(&insn, operands, number) || insn.mnemonic == ZYDIS_MNEMONIC_POP)
             continue;
+        if ((by = step_of(&insn, operands, number)) != 0) {
+            step = common_divisor(step, by);
+            continue;
+        }
         times++;
         if (at < offset) {
             found = origin_of(d, at, &insn, operands, origin);
             straight = 1;
         }
     }
-    return straight || times == 1 ? found : -1;
+    if (times == 0) {
+        *origin = (struct disassembler_origin){.offset = low, .how = DISASSEMBLER_ENTRY};
+        found = 0;
+    }
+    origin->step = step;
+    return straight || times <= 1 ? found : -1;
 }

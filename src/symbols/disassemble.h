@@ -41,16 +41,20 @@ unsigned disassembler_follow(const struct disassembler *d, uint64_t offset, uint
 struct disassembler_origin {
     uint64_t offset;
     enum {
-        DISASSEMBLER_ADDED,        /* the address below */
-        DISASSEMBLER_LOADED,       /* the memory there; */
-        DISASSEMBLER_LOADED_STATIC /* the memory at static_address, as disassembler_address has it */
+        DISASSEMBLER_ADDED,         /* the address below */
+        DISASSEMBLER_LOADED,        /* the memory there; */
+        DISASSEMBLER_STATIC_VALUE,  /* static_address, as disassembler_address has it */
+        DISASSEMBLER_LOADED_STATIC, /* the memory there */
+        DISASSEMBLER_ENTRY          /* what it had when the function began, whose offset is the above */
     } how;
     struct disassembler_address address;
     uint64_t static_address;
+    uint64_t step; /* what was added since then is a multiple of it; 0: nothing */
 };
 /* Where the value comes from that a register (DWARF's number) has at the instruction at an offset of the
  * file, in a function that is at [low, high): from an instruction before, with no branch or call in between;
- * or from the only one in the function that sets the register. 0, or -1: not known. */
+ * or from the only one in the function that sets the register; or it is that of the beginning. Instructions
+ * that add a constant to it, as loops over arrays do, are the step. 0, or -1: not known. */
 int disassembler_origin(const struct disassembler *d, uint64_t low, uint64_t high, uint64_t offset,
                         unsigned number, struct disassembler_origin *origin);
 /* The address of an offset of the file, as its program headers and objdump have it. */

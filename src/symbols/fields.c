@@ -7,16 +7,21 @@
  * Memory that was allocated has no type. What it holds is known in three ways. An instruction that addresses
  * it by a register, when a variable `struct node *` is in that register, fetches the field of struct node
  * that its displacement says, also if an index is added to both. The register may also have been loaded from
- * a member, an element or a variable that is such a pointer. And what std::vector and its like allocate has
+ * a member, an element or a variable that is such a pointer, and loops may add multiples of the structure's
+ * size to it. And what std::vector and its like allocate has
  * the type that their allocator has, and what Box, Vec, HashMap and their like allocate in Rust that of their
  * elements. And the result of an allocation is assigned to a variable that points to a structure
- * (assigned.h). The structures that are found for the instructions on one object are compared with the
- * sampled offsets: if nearly all offsets agree, modulo the size of the structure, the object's blocks are
- * arrays of it, and the offsets of all other instructions become fields, too.
+ * (assigned.h), by the function that calls malloc or, if that returns a void *, by its caller. The structures
+ * that are found for the instructions on one object are compared with the sampled offsets: if nearly all
+ * offsets agree, modulo the size of the structure, the object's blocks are arrays of it, and the offsets of
+ * all other instructions become fields, too.
+ *
+ * Arrays of bytes, in such structures or global, may hold structures of which only the instructions know.
  */
 #include "symbols/fields.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -67,8 +72,9 @@ struct storing {
     struct symbols_field *names;
     uint64_t ids[MOST_FIELDS];
     size_t n;
-    int table; /* they are tables of Rust's hash maps, whose entries are: */
-    int typed; /* its blocks are arrays of: */
+    int table;    /* they are tables of Rust's hash maps, whose entries are: */
+    int typed;    /* its blocks are arrays of the type below; */
+    int assigned; /* likewise, and it is that of the variable to which they were assigned */
     Dwarf_Die type;
     struct definitions *definitions; /* of its file */
     uint64_t type_bytes;
@@ -86,44 +92,95 @@ struct access {
     uint64_t offset, address;
 };
 
-/* The structure to which a register points for an instruction, although no variable is in it: it was loaded
- * from where such a pointer is stored, or has a sum with one. Adds to *memory what was added. 0, or -1. */
+/* What a register points to. */
+struct target {
+    Dwarf_Die type;
+    int64_t displacement; /* of the register from where that begins */
+    int is_indexed;
+    uint64_t step; /* what loops add to it, if not 0: multiples */
+};
+
+/* Of which both are multiples. */
+static uint64_t both_steps(uint64_t a, uint64_t b)
+{
+    if (a == 0 || b == 0)
+        return a + b;
+    return a % b == 0 ? b : b % a == 0 ? a : 1;
+}
+
+/* Whether it may be at its displacement in any element of an array, after steps. */
+static int is_in_step(struct definitions *d, struct target *t)
+{
+    Dwarf_Word bytes;
+    return t->step == 0 ||
+           (symbols_members_size(d, &t->type, &bytes) == 0 && bytes > 0 && t->step % bytes == 0);
+}
+
+/* That of a register at an offset of the file, by the variable in it, or by where it got its value from: the
+ * sum of such a pointer and something, or the memory where one is stored. 0, or -1: not known. */
+static int find_target(struct storing *s, const struct access *access, uint64_t at, unsigned number,
+                       unsigned steps, struct target *t)
+{
+    uint64_t low, high, address = access->address - access->offset + at;
+    struct definitions *d = scopes_definitions(access->scopes);
+    struct symbols_types *types;
+    struct disassembler_origin o;
+    Dwarf_Die around;
+    *t = (struct target){0};
+    if (symbols_pointees_register(access->scopes, address, number, &t->type) == 0 ||
+        symbols_pointees_any(access->scopes, address, number, &t->type) == 0)
+        return 0;
+    if (steps == MOST_ORIGINS ||
+        !symbols_image_function(symbols_files_image(s->files, access->path), at, &low, &high) ||
+        high - low > MOST_FUNCTION ||
+        disassembler_origin(access->disassembler, low, high, at, number, &o) != 0 || o.offset >= at)
+        return -1;
+    int found = 0;
+    switch (o.how) {
+    case DISASSEMBLER_ENTRY:
+        found = find_target(s, access, low, number, MOST_ORIGINS, t) == 0;
+        break;
+    case DISASSEMBLER_STATIC_VALUE:
+    case DISASSEMBLER_LOADED_STATIC:
+        types = symbols_files_types(s->files, access->path);
+        found = types != NULL && symbols_types_element(types, o.static_address, &around) == 0;
+        if (found && o.how == DISASSEMBLER_STATIC_VALUE)
+            t->type = around;
+        else
+            found = found && symbols_pointees_stored(d, &around, 0, &t->type) == 0;
+        break;
+    case DISASSEMBLER_ADDED:
+        for (unsigned i = 0; i < o.address.n && !found; i++)
+            found = find_target(s, access, o.offset, o.address.registers[i],
+                                o.address.n == 1 ? steps + 1 : MOST_ORIGINS, t) == 0;
+        t->displacement += o.address.displacement;
+        t->is_indexed |= o.address.is_indexed;
+        break;
+    case DISASSEMBLER_LOADED:
+        for (unsigned i = 0; i < o.address.n && !found; i++)
+            found =
+                find_target(s, access, o.offset, o.address.registers[i],
+                            o.address.n == 1 ? steps + 1 : MOST_ORIGINS, t) == 0 &&
+                symbols_pointees_stored(d, &t->type, t->displacement + o.address.displacement, &around) == 0;
+        *t = (struct target){.type = around};
+        break;
+    }
+    t->step = both_steps(t->step, o.step);
+    return found ? 0 : -1;
+}
+
+/* The structure on which an instruction works by a register that no variable is in. */
 static int find_origin(struct storing *s, const struct access *access, unsigned number,
                        struct disassembler_address *memory, Dwarf_Die *type)
 {
-    uint64_t low, high, at = access->offset;
-    struct disassembler_address sum = *memory;
-    struct disassembler_origin o;
-    if (!symbols_image_function(symbols_files_image(s->files, access->path), at, &low, &high) ||
-        high - low > MOST_FUNCTION)
+    struct target t;
+    if (find_target(s, access, access->offset, number, 0, &t) != 0 || !symbols_pointees_has_fields(&t.type) ||
+        !is_in_step(scopes_definitions(access->scopes), &t))
         return -1;
-    for (unsigned steps = 0;
-         steps < MOST_ORIGINS && disassembler_origin(access->disassembler, low, high, at, number, &o) == 0 &&
-         o.offset < at;
-         steps++) {
-        uint64_t address = access->address - (access->offset - o.offset);
-        struct symbols_types *types =
-            o.how == DISASSEMBLER_LOADED_STATIC ? symbols_files_types(s->files, access->path) : NULL;
-        int found = types != NULL && symbols_types_pointee(types, o.static_address, type) == 0;
-        if (o.how == DISASSEMBLER_ADDED) {
-            sum.displacement += o.address.displacement;
-            sum.is_indexed |= o.address.is_indexed;
-        }
-        for (unsigned i = 0; i < o.address.n && !found; i++)
-            found = (o.how == DISASSEMBLER_ADDED
-                         ? symbols_pointees_register(access->scopes, address, o.address.registers[i], type)
-                         : symbols_pointees_stored(access->scopes, address, o.address.registers[i],
-                                                   o.address.displacement, type)) == 0;
-        if (found) {
-            *memory = sum;
-            return 0;
-        }
-        if (o.how != DISASSEMBLER_ADDED || o.address.n != 1)
-            return -1;
-        number = o.address.registers[0];
-        at = o.offset;
-    }
-    return -1;
+    memory->displacement += t.displacement;
+    memory->is_indexed |= t.is_indexed;
+    *type = t.type;
+    return 0;
 }
 
 static void find_pointee(struct storing *s, uint32_t site, struct pointee *p)
@@ -146,6 +203,9 @@ static void find_pointee(struct storing *s, uint32_t site, struct pointee *p)
             known++;
         }
     }
+    for (unsigned i = 0; i < memory.n && known == 0; i++)
+        known =
+            symbols_pointees_near(scopes, address, memory.registers[i], &memory.displacement, &p->type) == 0;
     p->definitions = scopes_definitions(scopes);
     const struct access access = {path, disassembler, scopes, place->offset, address};
     for (unsigned i = 0; i < memory.n && known == 0; i++)
@@ -212,22 +272,36 @@ static uint64_t block_bytes(const struct storing *s, const struct profile_object
     return s->code->block_bytes != NULL ? s->code->block_bytes[object->id - 1] : 0;
 }
 
-/* The structure of the variable to which the object's blocks are assigned. Likewise. */
-static int find_assigned(struct storing *s, const struct profile_object *object, struct pointee *assigned)
+/* The structure of the variable to which the object's blocks are assigned, by the function that allocates
+ * them or, as long as these return a void *, by its callers: *callers of them. Likewise. */
+static int find_assigned(struct storing *s, const struct profile_object *object, struct pointee *assigned,
+                         unsigned *callers)
 {
-    char *end;
-    const char *path = object->name;
-    size_t number = strtoull(path, &end, 16);
     Dwarf_Word size;
-    if (*path == '\0' || *end != '+' || number >= s->code->nfiles ||
-        symbols_assigned(s->files, s->code->files[number], strtoull(end + 1, NULL, 16) + 1,
-                         block_bytes(s, object), &assigned->type) != 0)
-        return -1;
-    assigned->definitions = symbols_image_definitions(symbols_files_image(s->files, s->code->files[number]));
-    if (symbols_members_size(assigned->definitions, &assigned->type, &size) != 0 || size == 0)
-        return -1;
-    assigned->bytes = size;
-    return 0;
+    *callers = 0;
+    for (const char *at = object->name; *at != '\0'; ++*callers) {
+        char *end;
+        size_t number = strtoull(at, &end, 16);
+        if (*end != '+' || number >= s->code->nfiles)
+            return -1;
+        const char *path = s->code->files[number];
+        struct symbols_image *image = symbols_files_image(s->files, path);
+        uint64_t offset = strtoull(end + 1, &end, 16), address;
+        const struct scopes *scopes = image != NULL ? symbols_image_scopes(image, offset, &address) : NULL;
+        if (scopes == NULL)
+            return -1;
+        if (symbols_assigned(s->files, path, offset + 1, block_bytes(s, object), &assigned->type) == 0) {
+            assigned->definitions = symbols_image_definitions(image);
+            if (symbols_members_size(assigned->definitions, &assigned->type, &size) != 0 || size == 0)
+                return -1;
+            assigned->bytes = size;
+            return 0;
+        }
+        if (!symbols_pointees_returns_memory(scopes, address))
+            return -1;
+        at = end + (*end == ' ');
+    }
+    return -1;
 }
 
 /* Whether an instruction that works on that structure fetches the field which is at that offset. */
@@ -274,8 +348,9 @@ static void find_type(struct storing *s, const struct profile_object *object, co
     const struct pointee *best = NULL;
     uint64_t most = 0;
     struct pointee assigned = {0};
+    unsigned callers;
     size_t all;
-    s->typed = s->table = 0;
+    s->typed = s->table = s->assigned = 0;
     if (object->kind != PROFILE_OBJECT_BLOCK)
         return;
     if (find_allocated(s, object->name) == 0) {
@@ -291,9 +366,11 @@ static void find_type(struct storing *s, const struct profile_object *object, co
     }
     if (best == NULL || !has_room(s, object, best->bytes) || !agree(s, best, list, n, 1, &all) ||
         all < LEAST_OFFSETS) {
-        if (find_assigned(s, object, &assigned) != 0 || !agree(s, &assigned, list, n, 0, &all))
+        if (find_assigned(s, object, &assigned, &callers) != 0 ||
+            !agree(s, &assigned, list, n, callers > 0, &all))
             return;
         best = &assigned;
+        s->assigned = 1;
     }
     s->typed = 1;
     s->type = best->type;
@@ -349,6 +426,32 @@ static enum symbols_table_part table_part(struct storing *s, uint32_t site)
     return scopes != NULL ? symbols_pointees_table_part(scopes, address) : SYMBOLS_TABLE_UNKNOWN;
 }
 
+/* The field of the structure that the instruction works on. 0, or -1: not known. */
+static int find_by_pointee(struct storing *s, const struct piece *piece, struct symbols_field *field)
+{
+    const struct pointee *p = pointee_of(s, piece->site);
+    Dwarf_Die type;
+    /* An index may begin elsewhere than the array does. */
+    if (p == NULL || (p->is_indexed && piece->has_offset && !fetches(p, piece->offset)))
+        return -1;
+    type = p->type;
+    return symbols_members_find(p->definitions, &type, p->displacement, field);
+}
+
+/* Of a global array of bytes from which a program allocates: ".key" of a node in it becomes "[].key". */
+static int find_in_array(struct storing *s, const struct profile_object *object, const struct piece *piece,
+                         struct symbols_field *field)
+{
+    struct symbols_field found;
+    if (object->size < LEAST_OFFSETS * s->pointees[piece->site].bytes ||
+        find_by_pointee(s, piece, &found) != 0)
+        return -1;
+    *field = found;
+    return snprintf(field->name, sizeof field->name, "[]%.*s", (int)sizeof field->name - 3, found.name) > 0
+               ? 0
+               : -1;
+}
+
 /* 0, or -1: none is known. */
 static int find_field(struct storing *s, const struct profile_object *object, const struct piece *piece,
                       struct symbols_field *field)
@@ -357,7 +460,9 @@ static int find_field(struct storing *s, const struct profile_object *object, co
         struct symbols_types *types = symbols_files_types(s->files, object->module);
         uint64_t address =
             object->offset | (object->kind == PROFILE_OBJECT_THREAD_LOCAL ? SYMBOLS_TYPES_TLS : 0);
-        return types != NULL ? symbols_types_find(types, address, piece->offset, field) : -1;
+        return types != NULL && symbols_types_find(types, address, piece->offset, field) == 0
+                   ? 0
+                   : find_in_array(s, object, piece, field);
     }
     if (s->typed && s->table) {
         enum symbols_table_part part = table_part(s, piece->site);
@@ -366,15 +471,14 @@ static int find_field(struct storing *s, const struct profile_object *object, co
         if (part != SYMBOLS_TABLE_ENTRIES || !piece->has_offset)
             return part == SYMBOLS_TABLE_CONTROL ? 0 : -1;
     }
-    if (s->typed && piece->has_offset)
-        return symbols_members_find(s->definitions, &s->type, piece->offset % s->type_bytes, field);
-    const struct pointee *p = pointee_of(s, piece->site);
-    Dwarf_Die type;
-    /* An index may begin elsewhere than the array does. */
-    if (p == NULL || (p->is_indexed && piece->has_offset && !fetches(p, piece->offset)))
-        return -1;
-    type = p->type;
-    return symbols_members_find(p->definitions, &type, p->displacement, field);
+    if (s->typed && piece->has_offset) {
+        uint64_t offset = piece->offset % s->type_bytes;
+        if (s->assigned && symbols_members_is_storage(s->definitions, &s->type, offset) &&
+            find_by_pointee(s, piece, field) == 0)
+            return 0;
+        return symbols_members_find(s->definitions, &s->type, offset, field);
+    }
+    return find_by_pointee(s, piece, field);
 }
 
 /* Pieces of one object. */
@@ -422,7 +526,7 @@ static int compare(const void *a, const void *b)
 static int is_allocated(const struct profile_object *object)
 {
     return object->kind == PROFILE_OBJECT_BLOCK || object->kind == PROFILE_OBJECT_HEAP ||
-           object->kind == PROFILE_OBJECT_ANONYMOUS;
+           object->kind == PROFILE_OBJECT_ANONYMOUS || object->kind == PROFILE_OBJECT_FILE;
 }
 
 /* Adds a piece, if it may have a field. */

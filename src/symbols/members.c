@@ -368,3 +368,13 @@ int symbols_members_pointee(struct definitions *d, Dwarf_Die *type, uint64_t off
                ? symbols_members_type(d, &w.type, pointee)
                : -1;
 }
+
+int symbols_members_is_storage(struct definitions *d, Dwarf_Die *type, uint64_t offset)
+{
+    struct symbols_field field = {0};
+    struct walk w = {.offset = offset, .type = *type, .definitions = d, .field = &field};
+    Dwarf_Word bytes;
+    size_t n;
+    return walk_down(&w) == 1 && (n = strlen(field.name)) > 0 && field.name[n - 1] == ']' &&
+           symbols_members_size(d, &w.type, &bytes) == 0 && bytes == 1;
+}

@@ -7,6 +7,9 @@
 #include <stdint.h>
 #include "symbols/definitions.h"
 
+/* Dimensions of an array; more are corrupt. */
+#define MOST_DIMENSIONS 64u
+
 struct symbols_field {
     /* What follows the variable's name in an expression: "[].position.x". Fields that lie at the same place
      * (in a union, bit fields) have '|' between them: ".a|b". */
@@ -30,5 +33,7 @@ int symbols_members_find(struct definitions *d, Dwarf_Die *type, uint64_t offset
                          struct symbols_field *field);
 /* What the pointer at that offset of a type points to. 0, or -1: there is none. */
 int symbols_members_pointee(struct definitions *d, Dwarf_Die *type, uint64_t offset, Dwarf_Die *pointee);
+/* Whether that offset is in an array of bytes, in which structures of other types may be. */
+int symbols_members_is_storage(struct definitions *d, Dwarf_Die *type, uint64_t offset);
 
 #endif

@@ -8,8 +8,6 @@
 #include "symbols/demangle.h"
 #include "symbols/members.h"
 
-#define MOST_DIMENSIONS 64u /* of an array; more are corrupt */
-
 /* Deeper nesting is corrupt. */
 #define MOST_DEPTH 64u
 
@@ -27,7 +25,11 @@ int symbols_pointees_of(struct definitions *d, Dwarf_Die *die, Dwarf_Die *type)
     int tag = dwarf_tag(&pointer);
     if (tag != DW_TAG_pointer_type && tag != DW_TAG_reference_type && tag != DW_TAG_rvalue_reference_type)
         return -1;
-    return symbols_members_type(d, &pointer, type) == 0 && is_structure(type) ? 0 : 1;
+    if (symbols_members_type(d, &pointer, type) != 0) {
+        *type = (Dwarf_Die){0};
+        return 1;
+    }
+    return is_structure(type) ? 0 : 1;
 }
 
 static int is_in_register(Dwarf_Die *die, Dwarf_Addr address, unsigned number)
@@ -54,6 +56,22 @@ static int is_based(Dwarf_Die *die, Dwarf_Addr address, unsigned number)
            (unsigned)(ops[0].atom - DW_OP_breg0) == number && ops[0].number == 0;
 }
 
+/* A pointer whose value is that of a register and a constant, *added: of code that keeps the address of
+ * something around or before the structure, as of the node that an element of a list is in. */
+static int is_from_register(Dwarf_Die *die, Dwarf_Addr address, unsigned number, int64_t *added)
+{
+    Dwarf_Attribute location;
+    Dwarf_Op *ops;
+    size_t n;
+    if (dwarf_attr(die, DW_AT_location, &location) == NULL ||
+        dwarf_getlocation_addr(&location, address, &ops, &n, 1) != 1 || n != 2 || ops[0].atom < DW_OP_breg0 ||
+        ops[0].atom > DW_OP_breg31 || (unsigned)(ops[0].atom - DW_OP_breg0) != number ||
+        ops[1].atom != DW_OP_stack_value)
+        return 0;
+    *added = (int64_t)ops[0].number;
+    return 1;
+}
+
 /* The structure that a variable is, or an array of. As symbols_pointees_of. */
 static int structure_of(struct definitions *d, Dwarf_Die *die, Dwarf_Die *type)
 {
@@ -68,9 +86,11 @@ static int structure_of(struct definitions *d, Dwarf_Die *die, Dwarf_Die *type)
 /* Where a variable is. */
 struct place {
     int any; /* also variables that point to something else than a structure */
-    int in_frame;
-    unsigned number;      /* of the register */
-    int64_t displacement; /* in_frame: from what DW_OP_fbreg counts from */
+    int in_frame, near;
+    unsigned number; /* of the register */
+    int64_t
+        displacement; /* in_frame: from what DW_OP_fbreg counts from; near: of an access, from the register */
+    int64_t added;    /* result, near: to the register */
 };
 
 static int is_in_frame(Dwarf_Die *die, int64_t displacement)
@@ -95,12 +115,30 @@ static int is_same(Dwarf_Die *a, Dwarf_Die *b)
     return dwarf_dieoffset(a) == dwarf_dieoffset(b) || (x != NULL && y != NULL && strcmp(x, y) == 0);
 }
 
+/* What a variable points to, or is, that is at a place. As symbols_pointees_of; -1 also: it is not there. */
+static int pointee_at(struct definitions *d, Dwarf_Die *die, Dwarf_Addr address, const struct place *place,
+                      int64_t *added, Dwarf_Die *type)
+{
+    Dwarf_Word bytes;
+    *added = 0;
+    if (place->near) {
+        if (!is_from_register(die, address, place->number, added) || place->displacement < *added ||
+            symbols_pointees_of(d, die, type) != 0 || symbols_members_size(d, type, &bytes) != 0)
+            return -1;
+        return (uint64_t)(place->displacement - *added) < bytes ? 0 : -1;
+    }
+    if (is_at(die, address, place))
+        return symbols_pointees_of(d, die, type);
+    return !place->in_frame && is_based(die, address, place->number) ? structure_of(d, die, type) : -1;
+}
+
 /* Variables of a scope and of the blocks in it. Returns how many point to structures (or to anything, if
  * place->any is set) that differ, at most 2; *type: the first of those. */
-static int find_variables(struct definitions *d, Dwarf_Die *scope, Dwarf_Addr address,
-                          const struct place *place, int found, Dwarf_Die *type, unsigned depth)
+static int find_variables(struct definitions *d, Dwarf_Die *scope, Dwarf_Addr address, struct place *place,
+                          int found, Dwarf_Die *type, unsigned depth)
 {
     Dwarf_Die die, other;
+    int64_t added;
     int code;
     if (depth > MOST_DEPTH || dwarf_child(scope, &die) != 0)
         return found;
@@ -108,17 +146,14 @@ static int find_variables(struct definitions *d, Dwarf_Die *scope, Dwarf_Addr ad
         switch (dwarf_tag(&die)) {
         case DW_TAG_variable:
         case DW_TAG_formal_parameter:
-            if (is_at(&die, address, place))
-                code = symbols_pointees_of(d, &die, &other);
-            else if (!place->in_frame && is_based(&die, address, place->number))
-                code = structure_of(d, &die, &other);
-            else
+            code = pointee_at(d, &die, address, place, &added, &other);
+            if (code < 0 || (code > 0 && (!place->any || other.addr == NULL)))
                 break;
-            if (code < 0 || (code > 0 && !place->any))
-                break;
-            if (found == 0)
+            if (found == 0) {
                 *type = other;
-            found += found == 0 || !is_same(type, &other);
+                place->added = added;
+            }
+            found += found == 0 || !is_same(type, &other) || place->added != added;
             break;
         case DW_TAG_lexical_block:
             if (dwarf_haspc(&die, address) == 1)
@@ -131,39 +166,49 @@ static int find_variables(struct definitions *d, Dwarf_Die *scope, Dwarf_Addr ad
     return found;
 }
 
-static int find_in_register(const struct scopes *s, uint64_t address, unsigned number, int any,
-                            Dwarf_Die *type)
+static int find_in_register(const struct scopes *s, uint64_t address, struct place *place, Dwarf_Die *type)
 {
-    const struct place place = {.any = any, .number = number};
     int found = 0;
     for (const struct scope *scope = scopes_find(s, address); scope != NULL && found < 2;
          scope = scopes_outer(s, scope)) {
         Dwarf_Die die = scope->die;
-        found = find_variables(scopes_definitions(s), &die, address, &place, found, type, 0);
+        found = find_variables(scopes_definitions(s), &die, address, place, found, type, 0);
     }
     return found == 1 ? 0 : -1;
 }
 
 int symbols_pointees_register(const struct scopes *s, uint64_t address, unsigned number, Dwarf_Die *type)
 {
-    return find_in_register(s, address, number, 0, type);
+    struct place place = {.number = number};
+    return find_in_register(s, address, &place, type);
 }
 
-int symbols_pointees_stored(const struct scopes *s, uint64_t address, unsigned number, int64_t displacement,
-                            Dwarf_Die *type)
+int symbols_pointees_near(const struct scopes *s, uint64_t address, unsigned number, int64_t *displacement,
+                          Dwarf_Die *type)
 {
-    Dwarf_Die around;
-    if (find_in_register(s, address, number, 1, &around) != 0)
+    struct place place = {.near = 1, .number = number, .displacement = *displacement};
+    if (find_in_register(s, address, &place, type) != 0)
         return -1;
-    if (is_structure(&around)) {
-        if (displacement < 0 ||
-            symbols_members_pointee(scopes_definitions(s), &around, (uint64_t)displacement, type) != 0)
-            return -1;
-    } else if (dwarf_tag(&around) != DW_TAG_pointer_type ||
-               symbols_members_type(scopes_definitions(s), &around, type) != 0) {
-        return -1;
-    }
-    return is_structure(type) ? 0 : -1;
+    *displacement -= place.added;
+    return 0;
+}
+
+int symbols_pointees_any(const struct scopes *s, uint64_t address, unsigned number, Dwarf_Die *type)
+{
+    struct place place = {.any = 1, .number = number};
+    return find_in_register(s, address, &place, type);
+}
+
+int symbols_pointees_stored(struct definitions *d, Dwarf_Die *around, int64_t displacement, Dwarf_Die *type)
+{
+    if (is_structure(around))
+        return displacement < 0 ? -1 : symbols_members_pointee(d, around, (uint64_t)displacement, type);
+    return dwarf_tag(around) == DW_TAG_pointer_type ? symbols_members_type(d, around, type) : -1;
+}
+
+int symbols_pointees_has_fields(Dwarf_Die *type)
+{
+    return is_structure(type);
 }
 
 /* What DW_OP_fbreg of a function counts from, relative to rbp: in code with a frame pointer, the canonical
@@ -187,8 +232,28 @@ int symbols_pointees_frame(const struct scopes *s, uint64_t address, int64_t dis
     int64_t above;
     if (scope == NULL || dwarf_tag(&die) != DW_TAG_subprogram || frame_base(&die, &above) != 0)
         return -1;
-    const struct place place = {.in_frame = 1, .displacement = displacement - above};
+    struct place place = {.in_frame = 1, .displacement = displacement - above};
     return find_variables(scopes_definitions(s), &die, address, &place, 0, type, 0) == 1 ? 0 : -1;
+}
+
+int symbols_pointees_returns_memory(const struct scopes *s, uint64_t address)
+{
+    const struct scope *scope = scopes_find(s, address);
+    Dwarf_Attribute attribute;
+    Dwarf_Die die;
+    while (scope != NULL && scopes_outer(s, scope) != NULL)
+        scope = scopes_outer(s, scope);
+    if (scope == NULL)
+        return 0;
+    die = scope->die;
+    for (unsigned steps = 0; steps < MOST_DEPTH; steps++) {
+        if (dwarf_attr_integrate(&die, DW_AT_type, &attribute) == NULL ||
+            dwarf_formref_die(&attribute, &die) == NULL)
+            return 0;
+        if (dwarf_tag(&die) != DW_TAG_typedef)
+            return dwarf_tag(&die) == DW_TAG_pointer_type && !dwarf_hasattr(&die, DW_AT_type);
+    }
+    return 0;
 }
 
 static int begins_with(const char *text, const char *beginning)

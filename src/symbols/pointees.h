@@ -13,16 +13,24 @@
 /* The structure to which a variable points that is in a register (DWARF's number) at the instruction. 0, or
  * -1: there is no such variable, or two that differ. */
 int symbols_pointees_register(const struct scopes *s, uint64_t address, unsigned number, Dwarf_Die *type);
+/* Likewise, by a pointer whose value is the register's and a constant, to a structure in which an access is
+ * that is *displacement from the register: then *displacement becomes its place in the structure. */
+int symbols_pointees_near(const struct scopes *s, uint64_t address, unsigned number, int64_t *displacement,
+                          Dwarf_Die *type);
 /* Likewise, a variable so many bytes from the frame pointer, in a function that has one. */
 int symbols_pointees_frame(const struct scopes *s, uint64_t address, int64_t displacement, Dwarf_Die *type);
-/* What a pointer points to that is stored so many bytes from a register: a member of the structure to which a
- * variable in the register points, or an element of the pointers to which it points. 0: a structure; or -1.
- */
-int symbols_pointees_stored(const struct scopes *s, uint64_t address, unsigned number, int64_t displacement,
-                            Dwarf_Die *type);
-/* What a variable, or a function's result, points to. 0: a structure; 1: something else; -1: it is no
- * pointer. */
+/* Likewise, whatever the variable points to. */
+int symbols_pointees_any(const struct scopes *s, uint64_t address, unsigned number, Dwarf_Die *type);
+/* What a pointer points to that is stored so many bytes from the beginning of something of the type `around`:
+ * a member of a structure, or one of an array of pointers. 0, or -1: it is no pointer. */
+int symbols_pointees_stored(struct definitions *d, Dwarf_Die *around, int64_t displacement, Dwarf_Die *type);
+/* Whether it is a type that has fields. */
+int symbols_pointees_has_fields(Dwarf_Die *type);
+/* What a variable, or a function's result, points to. 0: a structure; 1: something else (addr of the type is
+ * NULL: void); -1: it is no pointer. */
 int symbols_pointees_of(struct definitions *d, Dwarf_Die *die, Dwarf_Die *type);
+/* Whether the function, as it was compiled, returns a void *, as one that allocates for its callers does. */
+int symbols_pointees_returns_memory(const struct scopes *s, uint64_t address);
 /* What a library allocates at that address: in C++ T of the innermost function `allocate` that returns a T *,
  * or of std::make_unique<T>; in Rust T of Box<T>, of RawVec<T>, which is the storage of Vec<T>, or of
  * RawTable<T>, that of HashMap and HashSet (*is_table). 0: a structure; 1: something else, which has no

@@ -229,6 +229,17 @@ int symbols_types_find(struct symbols_types *t, uint64_t address, uint64_t offse
                : -1;
 }
 
+int symbols_types_element(struct symbols_types *t, uint64_t address, Dwarf_Die *type)
+{
+    struct variable *variable = find_variable(t, address);
+    if (variable == NULL || symbols_members_type(t->definitions, &variable->die, type) != 0)
+        return -1;
+    for (unsigned steps = 0; dwarf_tag(type) == DW_TAG_array_type; steps++)
+        if (steps == MOST_DIMENSIONS || symbols_members_type(t->definitions, type, type) != 0)
+            return -1;
+    return 0;
+}
+
 int symbols_types_pointee(struct symbols_types *t, uint64_t address, Dwarf_Die *type)
 {
     struct variable *variable = find_variable(t, address);

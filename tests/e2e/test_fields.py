@@ -98,6 +98,58 @@ def test_blocks(what, cachegram, tmp_path):
         assert f"  {first['object']}: node.next  (hot_list)\n" in text
 
 
+# Of hot_pools.c: function, object, field, type, how it is written.
+POOLS = {
+    "slab": ("sum_weights", "block of take_of_slab hot_pools.c:", "weight", "edge", ": edge.weight"),
+    "arena": ("sum_weights", "arena", "weight", "edge", "arena[].weight"),
+    "file": ("count_group", "[file hot_pools.", "group", "record", ": record.group"),
+    "wrapper": ("count_group", "block of must_have hot_pools.c:", "group", "record", ": record.group"),
+}
+
+
+@pytest.mark.parametrize("scene", POOLS)
+def test_pools(scene, cachegram, tmp_path):
+    """Memory that was not allocated for the structures in it: what code works on tells their type, or a caller of the function that allocated."""
+    function, name, field, kind, written = POOLS[scene]
+    program, db = tmp_path / "hot_pools", tmp_path / "p.db"
+    subprocess.run(["gcc", "-O2", "-g", "-o", program, TARGETS / "hot_pools.c"], check=True)
+    record(cachegram, "full", db, program, scene)
+    first = hotspots(cachegram, db, "--by", "function,field")[0]
+    assert first["function"] == function and first["object"].startswith(name)
+    assert (first["field"], first["field_type"]) == (field, kind)
+    assert written in run([cachegram, "hotspots", "--by", "field", "--size", "32K", "--limit", "1", db]).out.decode()
+
+
+def test_pool_of_the_library(cachegram, tmp_path):
+    """An element of a list in an arena: a reference to it is a constant more than the register, which points to the node."""
+    (tmp_path / "a.cpp").write_text("""
+        #include <cstdio>
+        #include <list>
+        #include <memory_resource>
+        struct body { double x, y, mass; char name[104]; };
+        static std::pmr::monotonic_buffer_resource arena;
+        [[gnu::noipa]] static double total(const std::pmr::list<body> &all)
+        {
+            double sum = 0;
+            for (const body &one : all)
+                sum += one.mass;
+            return sum;
+        }
+        int main()
+        {
+            std::pmr::list<body> all(20000, body{}, &arena);
+            double sum = 0;
+            for (int i = 0; i < 10; i++)
+                sum += total(all);
+            std::printf("%g\\n", sum);
+        }
+        """)
+    subprocess.run(["g++", "-std=c++17", "-O2", "-g", "-o", tmp_path / "a", tmp_path / "a.cpp"], check=True)
+    record(cachegram, "full", tmp_path / "p.db", tmp_path / "a")
+    rows = hotspots(cachegram, tmp_path / "p.db", "--by", "function,field")
+    assert ("mass", "body") in {(row["field"], row["field_type"]) for row in rows if row["function"] == "total"}
+
+
 def test_common_block(cachegram, tmp_path):
     """Its members, by their names in all units that have it."""
     (tmp_path / "a.f90").write_text("""
