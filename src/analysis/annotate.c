@@ -4,7 +4,8 @@
  *
  * An instruction has a chain of frames: its own line, the call that this was inlined at, and so on. For a
  * function, it counts at the line of the innermost frame of that function: what was inlined into the function
- * counts at the call, and the function's own code counts wherever it was inlined to. For a source file, it
+ * counts at the call, and the function's own code counts wherever it was inlined to; but if no function is
+ * asked for, only in the function as it was compiled, so that nothing counts twice. For a source file, it
  * counts at the innermost line in that file.
  */
 #include "analysis/annotate.h"
@@ -33,14 +34,15 @@ static int is_file(const char *file, const char *asked)
 struct target {
     const char *function, *file;       /* one of them, or NULL */
     const struct profile_image *image; /* NULL: any */
-    int exact;                         /* the function's whole name */
+    int exact;                         /* the function's whole name, and only where it is not inlined */
 };
 
 static const struct profile_frame *find_frame(const struct analysis_hotspots *h, const struct target *target,
                                               const struct analysis_hotspot *row)
 {
     const struct profile_frame *frame = row->frame;
-    if (row->offset == PROFILE_SITE_REST || (target->image && row->image != target->image))
+    if (row->offset == PROFILE_SITE_REST || (target->image && row->image != target->image) ||
+        (target->exact && (!row->outer || strcmp(row->outer->function, target->function) != 0)))
         return NULL;
     for (; frame; frame = analysis_caller(h, frame))
         if (target->exact      ? strcmp(frame->function, target->function) == 0

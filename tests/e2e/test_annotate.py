@@ -128,6 +128,38 @@ def test_text(matrix, cachegram):
     assert "changed after the program was built" not in out
 
 
+def test_nothing_counts_twice(cachegram, tmp_path):
+    """By default sections are functions as compiled, as in hotspots, although one of them is also inlined into another."""
+    (tmp_path / "a.c").write_text("""
+        #include <stdio.h>
+        static long first[100000], second[100000];
+        static inline __attribute__((always_inline)) long shared(const long *at, int n)
+        {
+            long sum = 0;
+            for (int i = 0; i < n; i += 8)
+                sum += at[i];
+            return sum;
+        }
+        static __attribute__((noipa)) long around(const long *at, int n) { return shared(at, n) + 1; }
+        int main(void)
+        {
+            long sum = 0;
+            long (*volatile compiled)(const long *, int) = shared;
+            for (int i = 0; i < 5; i++)
+                sum += around(first, 100000) + compiled(second, 100000);
+            printf("%ld\\n", sum);
+        }
+        """)
+    subprocess.run(["gcc", "-O1", "-g", "-o", tmp_path / "a", tmp_path / "a.c"], check=True)
+    assert run([cachegram, "record", "--mode", "full", "-o", tmp_path / "p.db", "--", tmp_path / "a"]).status == 0
+    shares = {}
+    for row in rows(cachegram, tmp_path / "p.db"):
+        shares[row["function"]] = shares.get(row["function"], 0) + float(row["miss_share"])
+    assert set(shares) == {"around", "shared"}
+    for share in shares.values():
+        assert share == pytest.approx(1 / 2, abs=0.02)
+
+
 def test_inlined_code(inlined, cachegram):
     """It counts at the call in the function that it was inlined into, and at its own line in its own."""
     source, db, _ = inlined
