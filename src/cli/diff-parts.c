@@ -71,10 +71,23 @@ static void load_program(struct profile *p, char *name, size_t size)
     free(s);
 }
 
+/* 0: not all were recorded. */
+static double all_references(struct profile *p)
+{
+    char mode[16] = "";
+    double all = 0, missed = 0;
+    profile_get(p, "mode", mode, sizeof mode, NULL);
+    profile_get_number(p, "missed_percent", &missed, NULL);
+    if (strcmp(mode, "full") != 0 || missed > 0 || profile_get_number(p, "references", &all, NULL) != 0)
+        return 0;
+    return all;
+}
+
 void diff_programs_load(struct profile *const profiles[2], struct report_difference_programs *programs)
 {
     for (int i = 0; i < 2; i++) {
         load_program(profiles[i], programs->name[i], sizeof programs->name[i]);
+        programs->references[i] = all_references(profiles[i]);
         profile_get(profiles[i], "cpu", programs->cpu[i], sizeof programs->cpu[i], NULL);
     }
 }

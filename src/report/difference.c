@@ -37,6 +37,9 @@ void report_difference_words(FILE *out, const struct report_curves *d)
     put_largest(out, d, 1);
 }
 
+/* Numbers of references that differ by that part are told. */
+#define OTHER_REFERENCES 0.05
+
 /* Every fourth row of the usual half powers of two. */
 static int is_shown(const struct report_curves *d, size_t i)
 {
@@ -57,6 +60,13 @@ void report_difference_notes(FILE *out, const struct report_difference_programs 
         report_plain(out, d->name[1]);
         fputs(".\n", out);
     }
+    double more = d->references[0] > 0 && d->references[1] > 0 ? d->references[1] / d->references[0] - 1 : 0;
+    if (fabs(more) >= OTHER_REFERENCES)
+        fprintf(out,
+                "Note: %.0f references before, %.0f after (%+.0f%%): the numbers of misses changed otherwise "
+                "than "
+                "the ratios.\n",
+                d->references[0], d->references[1], 100 * more);
     if (differ(d->cpu[0], d->cpu[1])) {
         fputs("Note: they ran on different machines, with ", out);
         report_plain(out, d->cpu[0]);

@@ -40,10 +40,11 @@ void report_phase_difference(FILE *out, const struct report_phases *phases, enum
 
 /* Of the two profiles; "": unknown. */
 struct report_difference_programs {
-    char cpu[2][256];  /* names of the machines' processors */
-    char name[2][256]; /* of the programs */
+    char cpu[2][256];     /* names of the machines' processors */
+    char name[2][256];    /* of the programs */
+    double references[2]; /* of all, where all were recorded; otherwise 0 */
 };
-/* A line each: that programs or machines differ. */
+/* A line each: that programs, their numbers of references or machines differ. */
 void report_difference_notes(FILE *out, const struct report_difference_programs *programs);
 
 /* All that changed. What is NULL is not known, for the reason beside it. */

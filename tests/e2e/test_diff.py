@@ -124,6 +124,18 @@ def test_wrong_usage(full, tmp_path):
     assert "there is no profile" in one_line(cachegram("diff", full, tmp_path / "no.db"), 1)
 
 
+@pytest.mark.parametrize("mode, references, note", [
+    ("full", 1500, "Note: 1000 references before, 1500 after (+50%): the numbers of misses changed otherwise than the ratios."),
+    ("full", 1010, None), ("burst", 1500, None)])
+def test_numbers_of_references(full, better, mode, references, note):
+    """Of two complete profiles: one with many more references may have more misses and a lower ratio."""
+    for file, value in ((full, 1000), (better, references)):
+        with sqlite3.connect(file) as db:
+            db.executemany("INSERT OR REPLACE INTO run VALUES(?, ?)", (("references", value), ("mode", mode)))
+    notes = [line for line in cachegram("diff", full, better).stdout.splitlines() if "references before" in line]
+    assert notes == ([note] if note else [])
+
+
 @pytest.mark.parametrize("key, first, second, note", [
     ("cpu", "Xeon A", "EPYC B", "Note: they ran on different machines, with Xeon A and EPYC B: libraries may have chosen other code."),
     ("command", "/bin/one -x y", "two x", "Note: the programs have different names, one and two."), ("cpu", "Xeon A", "", None), ("command", "/a/one x", "/b/one y", None)])
