@@ -32,7 +32,7 @@ static uint32_t nblocks, nexits;
 static uint32_t first_current; /* the first block that is not stale since a flush */
 static uint64_t generation = 1;
 /* Structures of threads that were ever inside; they are reused, and never freed. */
-static struct thread *known[2 * MAX_THREADS];
+static struct thread **known; /* 2 * MAX_THREADS */
 static uint32_t nknown;
 /* Threads that may execute code of the cache, or refer to its exits (arch_mark_inside). */
 static uint32_t inside;
@@ -126,7 +126,8 @@ int cache_init(void)
     blocks = own_map(NULL, sizeof *blocks * MAX_BLOCKS, OWN_DATA);
     exits = own_map(NULL, sizeof *exits * MAX_EXITS, OWN_DATA);
     hash = own_map(NULL, sizeof *hash * CACHE_HASH_SIZE, OWN_DATA);
-    if (!cache || !arena || !blocks || !exits || !hash)
+    known = own_map(NULL, sizeof(struct thread *) * 2 * MAX_THREADS, OWN_DATA);
+    if (!cache || !arena || !blocks || !exits || !hash || !known)
         return -1;
     cache_end = cache + CODE_CACHE_BYTES;
     arena_end = arena + ARENA_BYTES;

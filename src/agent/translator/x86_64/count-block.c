@@ -7,6 +7,7 @@
  * run.
  */
 #include "agent/code/code.h"
+#include "agent/sys/own.h"
 #include "agent/sys/session.h"
 #include "agent/thread.h"
 #include "agent/translator/x86_64/check.h"
@@ -39,8 +40,9 @@ struct landing {
 
 #define CALL_BYTES 5
 
-/* Work space of the translator, used under the lock. */
-static struct insn insns[BLOCK_INSNS + 1];
+/* Work space of the translator, used under the lock. The largest part is mapped: collectors read the
+ * library's data. */
+static struct insn *insns;
 static struct addition additions[BLOCK_INSNS + 1];
 static struct template template;
 static struct place places[PLACES_OF_A_BLOCK];
@@ -69,6 +71,12 @@ static struct addition addition_of(const struct insn *d, unsigned index, uint64_
                 (uint16_t)(sum.refs + (r->kind == WIRE_REF_GATHER ? each * r->size / r->elem_bytes : each));
     }
     return sum;
+}
+
+int count_block_init(void)
+{
+    insns = own_map(NULL, sizeof *insns * (BLOCK_INSNS + 1), OWN_DATA);
+    return insns ? 0 : -1;
 }
 
 /* Decodes a block at pc into insns[], returns their number. *last: the last instruction ends the block by

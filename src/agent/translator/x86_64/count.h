@@ -77,6 +77,7 @@ int count_may_loop(const struct insn *end);
 
 /* Makes the blocks for pc and what follows it, unless they exist (count-block.c). NULL: not possible,
  * t->translation.leave_end says why. The caller holds the lock. */
+int count_block_init(void); /* 0, or -1: no memory */
 struct block *count_block(struct thread *t, uint64_t pc);
 
 /* Before which instruction a block that may close a loop checks for the mark; n: it does not. */

@@ -9,9 +9,11 @@
 #include "agent/thread.h"
 #include "agent/translator/translator.h"
 #include "agent/translator/x86_64/cache.h"
+#include "agent/translator/x86_64/count.h"
 #include "agent/translator/x86_64/dispatch.h"
 #include "agent/translator/x86_64/insn.h"
 #include "agent/translator/x86_64/template.h"
+#include "agent/translator/x86_64/translate.h"
 
 #define ARCH_SET_GS 0x1001
 #define ARCH_GET_GS 0x1004
@@ -30,7 +32,7 @@ int arch_init(const struct translator_ops *ops)
     int bmi2 = (b & bit_BMI2) != 0;
     has_fsgsbase = (getauxval(AT_HWCAP2) & 2) != 0;
     insn_init(bmi2);
-    return cache_init() ? -WIRE_OFF_MEMORY : 0;
+    return cache_init() || translate_init() || count_block_init() ? -WIRE_OFF_MEMORY : 0;
 }
 
 static uint64_t gs_base(void)

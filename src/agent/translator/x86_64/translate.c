@@ -24,8 +24,9 @@ static uint32_t ids_size = 4096; /* entries in use, a power of two; it grows wit
 #define ID_PROBES 64u            /* code that keeps changing in one place would make the search long */
 static int templates_full;       /* no new block can be published any more */
 
-/* Work space of the translator, used under the lock. */
-static struct insn insns[BLOCK_INSNS + 1];
+/* Work space of the translator, used under the lock. The largest part is mapped: collectors read the
+ * library's data. */
+static struct insn *insns;
 static struct template template;
 static struct place places[PLACES_OF_A_BLOCK];
 static struct source source;
@@ -147,6 +148,12 @@ static int pick_pair(unsigned used, int low, int hint_scratch, int hint_cursor, 
 }
 
 #define ALWAYS_USED (1u << RSP | 1u << RCX)
+
+int translate_init(void)
+{
+    insns = own_map(NULL, sizeof *insns * (BLOCK_INSNS + 1), OWN_DATA);
+    return insns ? 0 : -1;
+}
 
 /* Decodes a block at pc into insns[], returns their number. *last: the last instruction ends the block by
  * itself; *low_out: one of the registers to borrow must be a low one. */

@@ -21,6 +21,7 @@
 
 /* The block for pc, of the kind that t is executing, made if necessary; the hint is the pair that the
  * caller has borrowed. NULL: not possible. The caller holds the lock, here and below. */
+int translate_init(void); /* 0, or -1: no memory */
 struct block *translate_block(struct thread *t, uint64_t pc, int hint_scratch, int hint_cursor);
 /* The source of x->block has changed: makes a new block. */
 struct block *translate_again(struct thread *t, const struct exit *x);
