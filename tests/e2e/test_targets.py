@@ -64,6 +64,16 @@ def test_plain(built, record, name, mode):
 
 
 @pytest.mark.parametrize("mode", MODES)
+def test_own_dispatch(built, record, mode):
+    """Functions of libc's that the agent interposes are still libc's for the program's own syscall user dispatch."""
+    argv = [built / "own_dispatch"]
+    if run(argv).status == 77:
+        pytest.skip("this kernel has no syscall user dispatch")
+    result, _ = record(MODES[mode], argv)
+    assert (result.status, result.out, result.err) == (0, b"dispatched 100, same 200, changed 100, off 0\n", b"")
+
+
+@pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("arguments", ["40 0 0", "40 3 1", "4 2 2"])
 def test_protection_keys(built, record, arguments, mode):
     """Data that is accessible at times, code that cannot be written or read, and the rights of handlers."""

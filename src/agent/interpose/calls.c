@@ -30,12 +30,14 @@ static struct {
     int (*dlclose)(void *);
     int (*clone)(int (*)(void *), void *, int, void *, ...);
     long (*ptrace)(enum __ptrace_request, ...);
+    long (*syscall)(long, ...);
 } next;
 
 void calls_find_next(void)
 {
     next.dlclose = (int (*)(void *))dlsym(RTLD_NEXT, "dlclose");
     next.ptrace = (long (*)(enum __ptrace_request, ...))dlsym(RTLD_NEXT, "ptrace");
+    next.syscall = (long (*)(long, ...))dlsym(RTLD_NEXT, "syscall");
     next.clone = (int (*)(int (*)(void *), void *, int, void *, ...))dlsym(RTLD_NEXT, "clone");
 }
 
@@ -74,6 +76,25 @@ static void code_changes(uint64_t address, uint64_t bytes)
     signals_change_kernel_mask(SIG_SETMASK, before);
 }
 
+/* In a process whose own syscall user dispatch may exempt libc, but not the agent (agent_shutdown): the call
+ * is made where it would be natively. */
+static long make_by_libc(long number, const long *a)
+{
+    if (!next.syscall)
+        return syscall_undiverted(number, a);
+    int before = errno;
+    long result = next.syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+    if (result == -1)
+        result = -errno;
+    errno = before;
+    return result;
+}
+
+static int has_own_dispatch(void)
+{
+    return agent_gone && agent_off == WIRE_OFF_DISPATCH;
+}
+
 /* A program that makes code writable intends to change it, perhaps where nothing is compared. */
 EXPORT int mprotect(void *address, size_t bytes, int protection)
 {
@@ -87,8 +108,9 @@ EXPORT int mprotect(void *address, size_t bytes, int protection)
     }
     /* While pages are protected this call is diverted, and reports the change to watching: a burst that ends
      * right before it may protect pages. */
-    long result =
-        agent_gone ? syscall_undiverted(SYS_mprotect, args) : syscall_divertible(SYS_mprotect, args);
+    long result = has_own_dispatch() ? make_by_libc(SYS_mprotect, args)
+                  : agent_gone       ? syscall_undiverted(SYS_mprotect, args)
+                                     : syscall_divertible(SYS_mprotect, args);
     if (!agent_off && session) /* an mprotect that fails half way has changed the first half */
         code_changes((uint64_t)address, bytes);
     return (int)errno_of(result);
@@ -98,6 +120,8 @@ EXPORT int mprotect(void *address, size_t bytes, int protection)
  * diverted. */
 static long make_directly(long number, const long *a)
 {
+    if (has_own_dispatch())
+        return make_by_libc(number, a);
     if (watch_several_threads())
         return syscall_divertible(number, a);
     struct thread *t = agent_off || !session || !session->watch ? NULL : thread_self();
