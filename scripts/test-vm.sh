@@ -7,7 +7,8 @@
 # Needs root and the packages of `install-deps.sh build vm`. Exit status: the command's.
 #
 # usage: scripts/test-vm.sh [COMMAND...]     default: five minutes of the hunt
-# environment: VM_MINUTES (60): gives up after so long; VM_KERNEL: package of the kernel
+# environment: VM_MINUTES (60): gives up after so long; VM_KERNEL: package of the kernel; VM_CPU (max): the processor, one
+# of `qemu-system-x86_64 -cpu help`
 set -eu
 cd "$(dirname "$0")/.."
 kernel=${VM_KERNEL:-linux-image-cloud-amd64}
@@ -65,7 +66,7 @@ chmod +x "$root/init"
 (cd "$root" && find . | cpio -o -H newc --quiet) >"$vm/root.cpio"
 
 log=$vm/log
-timeout "${minutes}m" qemu-system-x86_64 -accel tcg,thread=multi -cpu max -m 4096 -smp 2 -nographic -no-reboot \
+timeout "${minutes}m" qemu-system-x86_64 -accel tcg,thread=multi -cpu "${VM_CPU:-max}" -m 4096 -smp 2 -nographic -no-reboot \
     -kernel "$vm"/kernel/boot/vmlinuz-* -initrd "$vm/root.cpio" -append "console=ttyS0 quiet panic=-1" </dev/null |
     sed -u 's/\r$//' | tee "$log" | sed -un '/Linux [0-9]/,$p'
 status=$(sed -n 's/^test-vm: status //p' "$log")

@@ -11,6 +11,7 @@
 #include "collect/clock/trigger.h"
 #include "machine/counters.h"
 #include "machine/offers.h"
+#include "machine/vectors.h"
 
 static const struct option options[] = {
     {"help", no_argument, NULL, 'h'},
@@ -88,7 +89,9 @@ static size_t add_uses(struct offer *rows)
     rows[1] = (struct offer){.name = "record-pmu",
                              .what = "record counts references by counters",
                              .state = perf && found ? OFFER_YES : OFFER_NO,
-                             .advice = perf && found ? NULL : "not needed: --clock count does without"};
+                             .advice = perf && found            ? NULL
+                                       : vectors_for_counting() ? "not needed: --clock count does without"
+                                                                : "bursts are weighted by CPU time"};
     if (found)
         snprintf(rows[1].found, sizeof rows[1].found, "%.50s%s%.50s%s", counters.event[0].name,
                  counters.n > 1 ? ", " : "", counters.n > 1 ? counters.event[1].name : "",

@@ -120,12 +120,14 @@ static int choose_clock(struct run *r, struct error *err)
     int perf = r->session.map->perf != 0, asked = r->options->clock == COLLECT_CLOCK_PMU;
     r->clock = r->options->clock;
     int counts = r->clock == COLLECT_CLOCK_COUNT || r->clock == COLLECT_CLOCK_COUNT_ALWAYS;
-    if (counts && !r->options->full && vectors_for_counting() == 0)
-        return error_set(
-            err, -ENODEV,
-            "--clock %s: needs a processor with AVX2 and BMI2, and a kernel that saves its vector "
-            "registers; use --clock cputime",
-            clocks[r->clock].name);
+    if (counts && !r->options->full && vectors_for_counting() == 0) {
+        int always = r->clock == COLLECT_CLOCK_COUNT_ALWAYS;
+        return error_set(err, -ENODEV,
+                         "%s: needs a processor with AVX2 and BMI2, and a kernel that saves its vector "
+                         "registers; use %s",
+                         always ? "--mode count" : "--clock count",
+                         always ? "--mode burst" : "--clock cputime");
+    }
     if (r->options->full || (r->clock != COLLECT_CLOCK_AUTO && !asked))
         return 0;
     if (!perf)

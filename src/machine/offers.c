@@ -20,6 +20,7 @@
 #include "base/read-text.h"
 #include "machine/counters.h"
 #include "machine/cpuinfo.h"
+#include "machine/vectors.h"
 
 #ifndef PR_SET_SYSCALL_USER_DISPATCH
 #define PR_SET_SYSCALL_USER_DISPATCH 59
@@ -127,9 +128,17 @@ static void find_cpu(struct offer *o)
         b7 = 0;
     avx512 = b7 & bit_AVX512VL && b7 & bit_AVX512BW && b7 & bit_AVX512DQ;
     o->state = avx512 ? OFFER_YES : OFFER_NO;
-    snprintf(o->found, sizeof(o->found), "SSE4.2 %s, BMI2 %s, AVX-512VL/BW/DQ %s, FSGSBASE %s",
-             sse42 ? "yes" : "no", b7 & bit_BMI2 ? "yes" : "no", avx512 ? "yes" : "no",
-             getauxval(AT_HWCAP2) & 2 ? "yes" : "no");
+    if (!sse42)
+        o->advice =
+            "record cannot profile programs without SSE4.2; ask the hypervisor, if there is one, for a "
+            "newer processor model";
+    else if (vectors_for_counting() == 0)
+        o->advice =
+            "without AVX2 and BMI2 record cannot count references (--mode count): it weights bursts by "
+            "CPU time, so code that is slow counts for too much";
+    snprintf(o->found, sizeof(o->found), "SSE4.2 %s, AVX2 %s, BMI2 %s, AVX-512VL/BW/DQ %s, FSGSBASE %s",
+             sse42 ? "yes" : "no", b7 & bit_AVX2 ? "yes" : "no", b7 & bit_BMI2 ? "yes" : "no",
+             avx512 ? "yes" : "no", getauxval(AT_HWCAP2) & 2 ? "yes" : "no");
 }
 
 static void find_huge_pages(struct offer *o)

@@ -80,11 +80,20 @@ static void put_warnings(FILE *out, const struct analysis_summary *s, const stru
                 bold, plain);
 }
 
+/* Clock `cputime`: it was asked for, or the processor has no AVX2. */
+static int has_no_rates(const struct analysis_summary *s)
+{
+    return strcmp(s->clock, "cputime") == 0;
+}
+
 /* How bursts are weighted. */
 static void put_clock(FILE *out, const struct analysis_summary *s)
 {
-    if (strcmp(s->clock, "cputime") == 0)
-        fputs("  clock       CPU time: the rate of references at each burst is not known\n", out);
+    if (has_no_rates(s))
+        fputs(
+            "  clock       CPU time: the rate of references at each burst is not known, so code that is slow "
+            "counts for too much\n",
+            out);
     else if (!isnan(s->clock_references))
         fprintf(out, "  clock       counted always: %.0f references%s\n", s->clock_references,
                 s->missed_percent > ANALYSIS_MISSED_PERCENT ? "" : " in all");
@@ -354,6 +363,8 @@ static void put_brief_facts(FILE *out, const struct analysis_summary *s, const s
     put_starts(out, s);
     if (!isnan(s->exit_status) && s->exit_status != 0)
         fprintf(out, "  exit        %.0f\n", s->exit_status);
+    if (s->bursts > 0 && has_no_rates(s))
+        put_clock(out, s);
     put_limits(out, s);
 }
 

@@ -400,7 +400,7 @@ struct wire_counters {
 };
 enum wire_disabled {
     WIRE_OFF_NOT = 0,
-    WIRE_OFF_CPU /* lacks SSE4.2 or XSAVE */,
+    WIRE_OFF_CPU /* lacks SSE4.2 */,
     WIRE_OFF_MEMORY,
     WIRE_OFF_SLOTS,
     WIRE_OFF_COLLECTOR /* is gone */,

@@ -67,6 +67,8 @@ def test_local_rates(built, record, cachegram):
     assert run_keys(unweighted)["clock"] == "cputime" and "clock_error" not in run_keys(unweighted)
     assert counters(unweighted)["counts"] == 0
     assert slow_share(cachegram, unweighted) > 8 * truth
+    for profile, said in ((db, False), (unweighted, True)):
+        assert (b"counts for too much" in run([cachegram, "report", profile]).out) == said
 
 
 def test_ticks(built, record):

@@ -14,7 +14,7 @@
 static const struct {
     const char *extent, *why;
 } reasons[WIRE_OFF_COUNT] = {
-    [WIRE_OFF_CPU] = {"not", "the processor lacks SSE4.2 or XSAVE"},
+    [WIRE_OFF_CPU] = {"not", "the processor lacks SSE4.2"},
     [WIRE_OFF_MEMORY] = {"not",
                          "its limit on memory (ulimit -v or -d) leaves less than " ROOM " MB, of which "
                          "the agent could take a third, or there is no memory"},
