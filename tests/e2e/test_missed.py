@@ -13,7 +13,7 @@ import time
 
 import pytest
 
-from conftest import BURST, FULL, descendants, open_to_others, run, run_keys, totals
+from conftest import BURST, FULL, compile_text, descendants, open_to_others, run, run_keys, run_natively, totals
 
 DEBUG_INFO = False
 
@@ -248,6 +248,31 @@ def test_program_of_a_moment_without_the_agent(record, cachegram, change, why):
     assert result.status == 0 and ("not profiled: /bin/true (was started with" in said) == (why is not None), said
     assert why is None or f"(was started with {why}" in said
     assert (b"references: not of all programs;" in run([cachegram, "report", db]).out) == (why is not None)
+
+
+SPAWNS = """
+#include <spawn.h>
+#include <string.h>
+#include <sys/wait.h>
+extern char **environ;
+int main(int argc, char **argv)
+{
+    static char *none[] = {0};
+    int status, error = posix_spawnp(0, argv[2], 0, 0, argv + 2, strcmp(argv[1], "none") ? environ : none);
+    return error ? error : wait(&status) < 0 || argc < 3 ? 1 : WEXITSTATUS(status);
+}
+"""
+
+
+def test_spawned_program_of_a_moment_without_the_agent(record, static_micro, tmp_path):
+    """Likewise by posix_spawn, which is what make and Java use."""
+    program = compile_text(tmp_path / "spawns.c", SPAWNS)
+    for environment, argv, why in (("none", ["true"], "true (was started with a cleared environment"),
+                                   ("own", [static_micro], f"{static_micro} (is statically linked"), ("own", ["true"], None)):
+        result, _ = record(FULL, [program, environment, *argv])
+        said = result.summary.decode()
+        assert result.status == run_natively(program, environment, *argv).status
+        assert (f"not profiled: {why}" in said) if why else "not profiled" not in said, said
 
 
 def test_overwritten_environment_is_none_that_was_cleared(record, built):

@@ -151,26 +151,36 @@ void exec_undo(struct thread *t)
         undo(&t->start.executing);
 }
 
-void exec_announce(const char *path, char *const *envp)
+/* Notes that process pid executes a program; hidden: for its agent, see exec_hidden_signals. */
+static void announce(uint32_t pid, const char *path, char *const *envp, uint64_t hidden)
 {
-    if (!session || agent_gone || !session->follow || exec_session_hidden())
-        return;
     int missing = exec_library_missing();
     /* The program may be unable to open the session, and say nothing. */
     if (surroundings_other_pid_namespace())
         __atomic_fetch_add(&session->refused_pids, 1, __ATOMIC_SEQ_CST);
     else if (missing)
         __atomic_fetch_add(&session->refused_roots, 1, __ATOMIC_SEQ_CST);
-    struct thread *t = agent_off ? NULL : thread_self_by_key(); /* of a vfork child: its parent */
-    uint64_t mask = signals_kernel_mask();
     uint32_t n = __atomic_fetch_add(&session->executions, 1, __ATOMIC_SEQ_CST);
     struct wire_execution *e = &session->execution[n % WIRE_MAX_EXECUTIONS];
     __atomic_store_n(&e->pid, 0, __ATOMIC_SEQ_CST);
     size_t last = sizeof e->path - 1;
     e->path[path ? last - target_read(e->path, path, last) : 0] = 0; /* as far as it is readable */
-    e->hidden = t ? signals_hidden(t, mask) : 0;
+    e->hidden = hidden;
     e->lacks = missing || exec_lists_libraries(envp) ? WIRE_LACKS_NOTHING : exec_lacks(envp);
-    __atomic_store_n(&e->pid, (uint32_t)sys0(SYS_getpid), __ATOMIC_RELEASE);
+    __atomic_store_n(&e->pid, pid, __ATOMIC_RELEASE);
+}
+
+static int announces(void)
+{
+    return session && !agent_gone && session->follow && !exec_session_hidden();
+}
+
+void exec_announce(const char *path, char *const *envp)
+{
+    if (!announces())
+        return;
+    struct thread *t = agent_off ? NULL : thread_self_by_key(); /* of a vfork child: its parent */
+    announce((uint32_t)sys0(SYS_getpid), path, envp, t ? signals_hidden(t, signals_kernel_mask()) : 0);
 }
 
 uint64_t exec_hidden_signals(void)
@@ -255,8 +265,13 @@ static int spawn(spawning libc, pid_t *pid, const char *file, const posix_spawn_
     if (!libc)
         return ENOSYS;
     begin(&executing, t ? signals_hidden(t, signals_kernel_mask()) : 0);
-    int result = libc(pid, file, actions, attributes, argv, envp);
+    pid_t child;
+    int result = libc(&child, file, actions, attributes, argv, envp);
     exec_failed(&executing);
+    if (result == 0 && announces())
+        announce((uint32_t)child, file, envp, 0);
+    if (result == 0 && pid)
+        *pid = child;
     return result;
 }
 
