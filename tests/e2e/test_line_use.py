@@ -46,7 +46,7 @@ def test_fields_of_a_short_run(program, cachegram, tmp_path):
 @pytest.mark.parametrize("options, argv, share, error", [
     (MODES["burst"], ["mixed", 40000], USED["mixed"][2], 0.05),
     # Each burst represents far more than what was recorded completely before.
-    (["--allowance", "300ms"], ["start", 10000, 1000], (1000 * 64 + 9000 * 8) / (10000 * 64), 0.1),
+    (["--allowance", "300ms"], ["start", 30000, 3000], (3000 * 64 + 27000 * 8) / (30000 * 64), 0.1),
 ])
 def test_in_bursts(options, argv, share, error, program, cachegram, tmp_path):
     row = first_row(cachegram, options, tmp_path / "p.db", [program, *argv], "function")
