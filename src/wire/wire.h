@@ -432,6 +432,7 @@ struct wire_execution {
         hidden; /* signals that the calling thread believes to be blocked, but the kernel does not block */
 };
 #define WIRE_MAX_EXECUTIONS 64u
+#define WIRE_SPAWNED UINT64_MAX /* as `hidden`: its parent announces it, which knows of no such signals */
 
 /*
  * A sample of the blocks that the target allocates, and of what it maps (agent/interpose/heap.c). The agent

@@ -188,7 +188,7 @@ uint64_t exec_hidden_signals(void)
     uint32_t pid = (uint32_t)sys0(SYS_getpid), n = __atomic_load_n(&session->executions, __ATOMIC_SEQ_CST);
     for (uint32_t i = 1; i <= WIRE_MAX_EXECUTIONS && i <= n; i++) {
         struct wire_execution *e = &session->execution[(n - i) % WIRE_MAX_EXECUTIONS];
-        if (__atomic_load_n(&e->pid, __ATOMIC_ACQUIRE) == pid) {
+        if (__atomic_load_n(&e->pid, __ATOMIC_ACQUIRE) == pid && e->hidden != WIRE_SPAWNED) {
             uint64_t hidden = e->hidden;
             e->hidden = 0; /* the process may execute the next program without announcing it */
             return hidden;
@@ -268,8 +268,8 @@ static int spawn(spawning libc, pid_t *pid, const char *file, const posix_spawn_
     pid_t child;
     int result = libc(&child, file, actions, attributes, argv, envp);
     exec_failed(&executing);
-    if (result == 0 && announces())
-        announce((uint32_t)child, file, envp, 0);
+    if (result == 0 && announces()) /* perhaps after the child has announced its next program */
+        announce((uint32_t)child, file, envp, WIRE_SPAWNED);
     if (result == 0 && pid)
         *pid = child;
     return result;
