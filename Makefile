@@ -111,4 +111,4 @@ install: build
 	@meson install -C build --no-rebuild
 
 clean:
-	rm -rf build build-asan
+	rm -rf build build-asan build-asan-command

@@ -15,7 +15,7 @@ test="libcmocka-dev g++ gfortran rustc clang-format python3-pytest python3-pytes
 test="$test chromium nodejs npm"
 # Programs that are profiled.
 test="$test gnugo hmmer nodejs openssl p7zip-full pigz povray redis-server redis-tools"
-long="stress-ng libpython3.11-testsuite guile-3.0 ecl sbcl chicken-bin w3m"
+long="clang stress-ng libpython3.11-testsuite guile-3.0 ecl sbcl chicken-bin w3m"
 overhead="gnugo x264 flac brotli p7zip-full lua5.4 ruby php-cli tcl nodejs ghostscript redis-server redis-tools make"
 papers="gnugo hmmer povray lua5.4 ruby php-cli"
 vm="debootstrap qemu-system-x86 cpio"

@@ -142,6 +142,9 @@ if [ -n "${CACHEGRAM_TEST_LONG:-}" ]; then
     echo "== Long tests"
     scripts/test-long.sh --junitxml="$results/long.xml"
     xml+=("$results/long.xml")
+
+    echo "== Sanitized command"
+    check "the command under sanitizers (scripts/test-sanitized.sh)" scripts/test-sanitized.sh
 fi
 
 scripts/sum_tests.py "$passed" "$failed" "${xml[@]}"

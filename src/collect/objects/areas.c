@@ -39,7 +39,8 @@ static struct area *put_area(struct areas *a, const struct vma *vma)
     size_t first = areas_before(a, vma->start), end = first;
     while (end < a->n && a->list[end]->vma.start < vma->end)
         free(a->list[end++]);
-    memmove(a->list + first, a->list + end, (a->n - end) * sizeof(a->list[0]));
+    if (end > first)
+        memmove(a->list + first, a->list + end, (a->n - end) * sizeof(a->list[0]));
     a->n -= end - first;
     if (a->n == a->capacity) {
         size_t capacity = 2 * a->capacity + 64;
