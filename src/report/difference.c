@@ -37,7 +37,7 @@ void report_difference_words(FILE *out, const struct report_curves *d)
     put_largest(out, d, 1);
 }
 
-/* Numbers of references that differ by that part are told. */
+/* Numbers of references that differ by that part are reported. */
 #define OTHER_REFERENCES 0.05
 
 /* Every fourth row of the usual half powers of two. */
