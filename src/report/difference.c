@@ -62,11 +62,11 @@ void report_difference_notes(FILE *out, const struct report_difference_programs 
     }
     double more = d->references[0] > 0 && d->references[1] > 0 ? d->references[1] / d->references[0] - 1 : 0;
     if (fabs(more) >= OTHER_REFERENCES)
-        fprintf(out,
-                "Note: %.0f references before, %.0f after (%+.0f%%): the numbers of misses changed otherwise "
-                "than "
-                "the ratios.\n",
-                d->references[0], d->references[1], 100 * more);
+        fprintf(
+            out,
+            "Note: %.0f references before, %.0f after (%+.0f%%): misses did not change by the same factor "
+            "as miss ratios.\n",
+            d->references[0], d->references[1], 100 * more);
     if (differ(d->cpu[0], d->cpu[1])) {
         fputs("Note: they ran on different machines, with ", out);
         report_plain(out, d->cpu[0]);
