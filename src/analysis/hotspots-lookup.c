@@ -37,6 +37,7 @@ void analysis_object_text(const struct profile_object *object, char *text, size_
         [PROFILE_OBJECT_STACK] = "the stack of ",
         [PROFILE_OBJECT_TLS] = "thread-local data of ",
         [PROFILE_OBJECT_THREAD_LOCAL] = "thread-local ",
+        [PROFILE_OBJECT_LOCAL] = "",
     };
     const char *beginning = object ? beginnings[object->kind] : NULL;
     *text = '\0';

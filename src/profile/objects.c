@@ -6,9 +6,9 @@
 
 #include "profile/internal.h"
 
-static const char *const kinds[PROFILE_OBJECT_KINDS] = {"variable", "section", "stack",       "tls",
-                                                        "heap",     "file",    "anonymous",   "block",
-                                                        "unknown",  "other",   "thread-local"};
+static const char *const kinds[PROFILE_OBJECT_KINDS] = {"variable", "section", "stack",        "tls",
+                                                        "heap",     "file",    "anonymous",    "block",
+                                                        "unknown",  "other",   "thread-local", "local"};
 
 const char *profile_object_kind(enum profile_object_kind kind)
 {

@@ -21,6 +21,7 @@ enum profile_object_kind {
     PROFILE_OBJECT_UNKNOWN,      /* the mapping was not seen */
     PROFILE_OBJECT_OTHER,        /* there are more objects than the profile distinguishes */
     PROFILE_OBJECT_THREAD_LOCAL, /* variable of the program, of which each thread has its own */
+    PROFILE_OBJECT_LOCAL,        /* large variable of a function, on a stack, by the debug information */
     PROFILE_OBJECT_KINDS
 };
 
@@ -29,7 +30,8 @@ struct profile_object {
     enum profile_object_kind kind;
     char *name;      /* demangled symbol, section, or what else there is to say; never NULL */
     char *module;    /* path of the file that it is in, or that it is; "": none */
-    uint64_t offset; /* address in the module, or in a thread's block, as its symbol table has it */
+    uint64_t offset; /* address in the module, or in a thread's block, as its symbol table has it; of a local
+                      * variable the offset in the file of its function */
     uint64_t size;   /* 0: not known */
     uint64_t references, firsts; /* touches (an estimate), and of these first touches of a line */
 };
@@ -43,10 +45,11 @@ struct profile_object_frame {
     uint64_t frame;  /* id of its innermost frame; 0: nothing is known */
 };
 
-/* Whether it has a symbol and, in the debug information, a type. */
+/* Whether it is named and, in the debug information, has a type. */
 static inline int profile_object_is_variable(const struct profile_object *object)
 {
-    return object->kind == PROFILE_OBJECT_VARIABLE || object->kind == PROFILE_OBJECT_THREAD_LOCAL;
+    return object->kind == PROFILE_OBJECT_VARIABLE || object->kind == PROFILE_OBJECT_THREAD_LOCAL ||
+           object->kind == PROFILE_OBJECT_LOCAL;
 }
 /* "variable", ...; kind below PROFILE_OBJECT_KINDS. */
 const char *profile_object_kind(enum profile_object_kind kind);

@@ -54,6 +54,7 @@ void report_object_name(const struct profile_object *object, char *text, size_t 
         [PROFILE_OBJECT_UNKNOWN] = "[%s]",
         [PROFILE_OBJECT_OTHER] = "[%s]",
         [PROFILE_OBJECT_THREAD_LOCAL] = "%s",
+        [PROFILE_OBJECT_LOCAL] = "%s",
     };
     if (!object)
         snprintf(text, size, "[unknown]");

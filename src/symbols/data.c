@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/array.h"
+#include "symbols/servers.h"
 
 struct segment {
     uint64_t offset, address, file_bytes, bytes;
@@ -180,14 +181,9 @@ static int compare_sections(const void *a, const void *b)
 
 static void read_variables(struct symbols_data *d, Dwfl_Module *module, GElf_Addr bias)
 {
-    /* No debuginfod: the program runs, and the recorder must not wait for a server. */
-    char *servers = getenv("DEBUGINFOD_URLS");
-    servers = servers != NULL ? strdup(servers) : NULL;
-    unsetenv("DEBUGINFOD_URLS");
+    char *servers = symbols_servers_forbid();
     int n = dwfl_module_getsymtab(module);
-    if (servers != NULL)
-        setenv("DEBUGINFOD_URLS", servers, 1);
-    free(servers);
+    symbols_servers_allow(servers);
     if (n <= 0 || (d->globals.list = calloc((size_t)n, sizeof *d->globals.list)) == NULL ||
         (d->tls_bytes > 0 && (d->tls.list = calloc((size_t)n, sizeof *d->tls.list)) == NULL))
         return;

@@ -452,10 +452,23 @@ static int find_in_array(struct storing *s, const struct profile_object *object,
                : -1;
 }
 
+/* Of a local variable. 0, or -1: none is known. */
+static int find_in_local(struct storing *s, const struct profile_object *object, uint64_t offset,
+                         struct symbols_field *field)
+{
+    struct symbols_locals *locals = symbols_files_locals(s->files, object->module);
+    struct symbols_function *function =
+        locals != NULL ? symbols_locals_function(locals, object->offset, NULL) : NULL;
+    struct symbols_local *local = function != NULL ? symbols_function_named(function, object->name) : NULL;
+    return local != NULL ? symbols_members_find(local->defined, &local->type, offset, field) : -1;
+}
+
 /* 0, or -1: none is known. */
 static int find_field(struct storing *s, const struct profile_object *object, const struct piece *piece,
                       struct symbols_field *field)
 {
+    if (object->kind == PROFILE_OBJECT_LOCAL)
+        return find_in_local(s, object, piece->offset, field);
     if (profile_object_is_variable(object)) {
         struct symbols_types *types = symbols_files_types(s->files, object->module);
         uint64_t address =

@@ -11,6 +11,7 @@ struct symbols_file {
     const char *path, *opened;
     struct symbols_image *image;
     struct symbols_types *types;
+    struct symbols_locals *locals;
     struct disassembler *disassembler;
     int types_tried, disassembler_tried;
 };
@@ -66,6 +67,14 @@ struct symbols_types *symbols_files_types(struct symbols_files *files, const cha
     return f != NULL ? f->types : NULL;
 }
 
+struct symbols_locals *symbols_files_locals(struct symbols_files *files, const char *path)
+{
+    struct symbols_file *f = file_of(files, path);
+    if (f != NULL && f->image != NULL && f->locals == NULL)
+        f->locals = symbols_locals_new(f->image);
+    return f != NULL ? f->locals : NULL;
+}
+
 struct disassembler *symbols_files_disassembler(struct symbols_files *files, const char *path)
 {
     struct symbols_file *f = file_of(files, path);
@@ -81,6 +90,7 @@ void symbols_files_clear(struct symbols_files *files)
 {
     for (size_t i = 0; i < files->n; i++) {
         symbols_types_free(files->list[i].types);
+        symbols_locals_free(files->list[i].locals);
         symbols_image_close(files->list[i].image);
         disassembler_close(files->list[i].disassembler);
     }

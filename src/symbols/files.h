@@ -12,6 +12,7 @@
 #include "symbols/code.h"
 #include "symbols/disassemble.h"
 #include "symbols/image.h"
+#include "symbols/locals.h"
 #include "symbols/types.h"
 
 /* All zero: none yet. */
@@ -29,6 +30,7 @@ struct symbols_files {
  */
 struct symbols_image *symbols_files_image(struct symbols_files *files, const char *path);
 struct symbols_types *symbols_files_types(struct symbols_files *files, const char *path);
+struct symbols_locals *symbols_files_locals(struct symbols_files *files, const char *path);
 struct disassembler *symbols_files_disassembler(struct symbols_files *files, const char *path);
 /* The file that was opened for that path, if it is another one, else the path. */
 const char *symbols_files_opened(struct symbols_files *files, const char *path);

@@ -543,6 +543,12 @@ Dwfl_Module *symbols_image_module(struct symbols_image *image)
     return image->nunits > 0 ? image->module : NULL;
 }
 
+const char *symbols_image_name(struct symbols_image *image, Dwarf_Die *die)
+{
+    int simple;
+    return name_of(image, die, &simple);
+}
+
 struct definitions *symbols_image_definitions(struct symbols_image *image)
 {
     return image != NULL ? image->definitions : NULL;

@@ -10,6 +10,7 @@
 #ifndef CACHEGRAM_SYMBOLS_IMAGE_H
 #define CACHEGRAM_SYMBOLS_IMAGE_H
 
+#include <elfutils/libdw.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -59,6 +60,9 @@ struct Dwfl_Module *symbols_image_module(struct symbols_image *image);
 struct definitions;
 /* Of its structures, owned by the image; NULL: it has no debug information. image may be NULL. */
 struct definitions *symbols_image_definitions(struct symbols_image *image);
+/* The name of a function, or of one that is inlined there, by its entry in the image's debug information.
+ * NULL: it has none. */
+const char *symbols_image_name(struct symbols_image *image, Dwarf_Die *die);
 struct scopes;
 /* Those of the unit of debug information that has an offset of the file, and its address there. NULL: there
  * is none. */

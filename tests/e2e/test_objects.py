@@ -17,8 +17,8 @@ from conftest import MODES, TARGETS, build_target, compile_text, run
 PLANTED = {
     "global": ("by_columns", "matrix", "variable"),
     "static": ("at_random", "table.0", "variable"),
-    "stack": ("at_random", "[stack of thread {tid}]", "stack"),
-    "main": ("at_random", "[stack of main thread]", "stack"),
+    "stack": ("at_random", "use_stack::local", "local"),
+    "main": ("at_random", "use_stack::local", "local"),
     "file": ("at_random", "[file data.bin]", "file"),
     "mmap": ("at_random", "block of main hot_objects.c:{mmap}", "block"),
 }
@@ -65,6 +65,8 @@ def test_planted(what, mode, program, cachegram, tmp_path):
         symbols = subprocess.run(["nm", "-S", program], check=True, capture_output=True, text=True).stdout
         address, size = next(row.split()[:2] for row in symbols.splitlines() if row.endswith(" " + name))
         assert (int(first["object_offset"]), int(first["object_size"])) == (int(address, 16), int(size, 16))
+    if kind == "local":
+        assert (first["object_module"], int(first["object_size"])) == (str(program), 512 << 10)
     if kind == "file":
         assert first["object_module"] == str(tmp_path / "data.bin")
     pair = hotspots(cachegram, db, "--by", "function,object")[0]
@@ -101,11 +103,13 @@ def test_thread_local_variables(mode, pie, cachegram, tmp_path):
 def test_the_stack_of_a_process_that_has_ended(what, program, cachegram, tmp_path):
     """It may end before its mappings were read, and the main stack may have grown since. Of eight recordings one or two
     did not know the main stack; of forty one to six did not know the stack of a thread."""
-    db = tmp_path / "p.db"
+    db, stripped = tmp_path / "p.db", tmp_path / "stripped"
+    stack = {"main": "[stack of main thread]", "stack": "[stack of thread {tid}]"}[what]
+    subprocess.run(["strip", "-o", stripped, program], check=True)
     for _ in range({"main": 8, "stack": 30}[what]):
-        result = run([cachegram, "record", *MODES["full"], "-o", db, "--", program, what, "2", ""])
+        result = run([cachegram, "record", *MODES["full"], "-o", db, "--", stripped, what, "2", ""])
         assert result.status == 0, result.err
-        name = PLANTED[what][1].format(tid=result.out.decode().strip())
+        name = stack.format(tid=result.out.decode().strip())
         assert hotspots(cachegram, db, "--by", "object")[0]["object"] == name
 
 

@@ -34,7 +34,7 @@ static struct test make(void)
     assert_non_null(t.files);
     t.tree = call_tree_new(t.code, &err);
     assert_non_null(t.tree);
-    t.paths = call_paths_new(t.tree, t.files, modules, &nmodules, 1);
+    t.paths = call_paths_new(t.tree, t.files, NULL, modules, &nmodules, 1);
     assert_non_null(t.paths);
     return t;
 }

@@ -105,13 +105,28 @@ static int by_frame_pointer(struct callers *c, const struct callers_stack *stack
     return 0;
 }
 
+/* By a rule that is known. */
+static int find_cfa(const struct rule *rule, const struct callers_stack *stack,
+                    const struct callers_frame *frame, uint64_t *cfa)
+{
+    *cfa = (rule->rule.by_rbp ? frame->rbp : frame->sp) + (uint64_t)rule->rule.offset;
+    return rule->rule.in_memory ? stack_word(stack, *cfa, cfa) : 0;
+}
+
+int callers_cfa(struct callers *c, const struct callers_stack *stack, const struct callers_frame *frame,
+                uint64_t *cfa)
+{
+    const struct rule *rule = rule_of(c, frame->pc);
+    return rule->known && find_cfa(rule, stack, frame, cfa) == 0 && *cfa > frame->sp ? 0 : -1;
+}
+
 int callers_next(struct callers *c, const struct callers_stack *stack, struct callers_frame *frame)
 {
     const struct rule *rule = rule_of(c, frame->pc);
+    uint64_t cfa;
     if (!rule->known)
         return by_frame_pointer(c, stack, frame);
-    uint64_t cfa = (rule->rule.by_rbp ? frame->rbp : frame->sp) + (uint64_t)rule->rule.offset;
-    if (rule->rule.in_memory && stack_word(stack, cfa, &cfa) != 0)
+    if (find_cfa(rule, stack, frame, &cfa) != 0)
         return -1;
     struct callers_frame next = {.sp = cfa, .rbp = frame->rbp, .slot = cfa - 8};
     uint64_t saved = (rule->rule.rbp_by_rbp ? frame->rbp : cfa) + (uint64_t)rule->rule.rbp_offset;

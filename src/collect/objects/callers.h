@@ -34,6 +34,10 @@ struct callers_frame {
  * interrupted, pc is that of its next instruction, plus 1. */
 int callers_next(struct callers *c, const struct callers_stack *stack, struct callers_frame *frame);
 
+/* The canonical frame address of a function, if its caller is not known. 0, or -1: it is not known either. */
+int callers_cfa(struct callers *c, const struct callers_stack *stack, const struct callers_frame *frame,
+                uint64_t *cfa);
+
 /* The call that returns to an address. */
 struct callers_place {
     uint32_t file;   /* number in the table; UINT32_MAX: from no file */

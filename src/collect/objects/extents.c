@@ -156,6 +156,7 @@ static int find_thread(struct extents *x, uint64_t address, const struct vma *vm
         extent->high = high;
         extent->id = is_main ? number(x, PROFILE_OBJECT_TLS, "main thread", "", 0, 0)
                              : number(x, PROFILE_OBJECT_STACK, name, "", 0, 0);
+        extent->is_stack = !is_main;
         return 1;
     }
     return 0;
@@ -213,6 +214,7 @@ static int find_ended_thread(struct extents *x, uint64_t address, struct extent 
         return 0; /* another mapping lies in between */
     snprintf(name, sizeof(name), "thread %u", next->tid);
     extent->id = number(x, PROFILE_OBJECT_STACK, name, "", 0, 0);
+    extent->is_stack = 1;
     return 1;
 }
 
@@ -269,6 +271,7 @@ static struct extent find_extent(struct extents *x, uint64_t address)
         e.is_zone = e.is_heap = 1;
     } else if (strcmp(vma->name, "[stack]") == 0) {
         e.id = number(x, PROFILE_OBJECT_STACK, "main thread", "", 0, 0);
+        e.is_stack = 1;
     } else if (is_anonymous(vma)) {
         if (!find_thread(x, address, vma, &e)) {
             e.id = number(x, PROFILE_OBJECT_ANONYMOUS, vma->name, "", 0, 0);

@@ -24,6 +24,7 @@ struct extent {
     int is_variable; /* or a block, and no gap between such, which is rarely touched */
     /* Blocks of the heap may be there; id is that of memory that is not in a block. */
     int is_zone, is_heap;
+    int is_stack;
 };
 
 struct extents {

@@ -26,10 +26,10 @@
 
 struct page {
     uint64_t number;
-    uint32_t buffer;      /* in which this was determined */
-    uint32_t id;          /* 0: parts of it are in different objects */
-    float weight;         /* of a block: blocks that it represents */
-    int is_zone, is_heap; /* see struct extent; id is that of the zone */
+    uint32_t buffer;                /* in which this was determined */
+    uint32_t id;                    /* 0: parts of it are in different objects */
+    float weight;                   /* of a block: blocks that it represents */
+    int is_zone, is_heap, is_stack; /* see struct extent; id is that of the zone */
 };
 
 /* What is known of a line, or of a part of one, in this buffer. Direct-mapped. */
@@ -40,6 +40,7 @@ struct line {
     uint32_t id;
     float weight;  /* of a block, see struct page */
     int is_shared; /* by several objects or blocks */
+    int is_stack;
 };
 
 /* The object to which a site's touches of unknown blocks are attributed. */
@@ -51,6 +52,7 @@ struct site_object {
 struct objects {
     struct extents extents;
     struct heap *heap;
+    struct frames *frames;
     uint32_t heap_id; /* of blocks that are not known; 0: not requested yet */
     struct random_state random;
     unsigned line_bytes, line_shift;
@@ -65,7 +67,7 @@ struct objects *objects_new(struct object_table *table, struct wire_proc *proc, 
 {
     struct objects *o = pages_sparse_new(sizeof(*o));
     if (o == NULL || (o->heap = heap_new(table, proc, err)) == NULL ||
-        extents_init(&o->extents, table, proc, o->heap, pid) < 0) {
+        (o->frames = frames_new(table)) == NULL || extents_init(&o->extents, table, proc, o->heap, pid) < 0) {
         objects_free(o);
         error_set(err, -ENOMEM, "out of memory for the data objects of a process");
         return NULL;
@@ -83,6 +85,7 @@ void objects_free(struct objects *o)
         return;
     extents_clear(&o->extents);
     heap_free(o->heap);
+    frames_free(o->frames);
     pages_sparse_free(o, sizeof(*o));
 }
 
@@ -202,6 +205,7 @@ static void learn_page(struct objects *o, struct page *p, uint64_t address)
     p->id = e->id;
     p->is_zone = e->is_zone;
     p->is_heap = e->is_heap;
+    p->is_stack = e->is_stack;
     if (e->is_zone)
         heap_find(o->heap, address, o->extents.since, &place);
     if (place.object != 0 && place.low <= low && place.high >= high) {
@@ -223,7 +227,7 @@ static void learn(struct objects *o, struct line *l)
     struct page *p = &o->pages[(number ^ number >> 12) % PAGES];
     if (p->number != number || p->buffer != o->buffer)
         learn_page(o, p, l->number << o->line_shift);
-    struct extent zone = {.id = p->id, .is_zone = p->is_zone, .is_heap = p->is_heap};
+    struct extent zone = {.id = p->id, .is_zone = p->is_zone, .is_heap = p->is_heap, .is_stack = p->is_stack};
     l->buffer = o->buffer;
     l->id = p->id;
     l->weight = p->weight;
@@ -232,6 +236,7 @@ static void learn(struct objects *o, struct line *l)
         zone = *extent_of_most(o, address, bytes, &l->is_shared);
         l->id = zone.id;
     }
+    l->is_stack = zone.is_stack;
     if (zone.is_zone)
         find_block(o, &zone, address, bytes, l);
 }
@@ -257,9 +262,41 @@ static const struct line *known(struct objects *o, uint64_t line, uint32_t part)
     return l;
 }
 
+int objects_is_on_stack(struct objects *o, uint64_t line)
+{
+    return known(o, line, OBJECTS_WHOLE_LINE)->is_stack;
+}
+
+uint64_t objects_address(const struct objects *o, uint64_t line, unsigned part)
+{
+    return (line << o->line_shift) + part * (o->line_bytes / OBJECTS_PARTS);
+}
+
+struct frames *objects_frames(struct objects *o)
+{
+    return o->frames;
+}
+
+/* The local variable at a part of a line, or, of a whole line, at its beginning or its end; else `otherwise`.
+ */
+static uint32_t find_local(struct objects *o, uint64_t line, unsigned part, uint32_t otherwise)
+{
+    uint64_t begin;
+    if (part != OBJECTS_WHOLE_LINE) {
+        uint32_t id = frames_find(o->frames, objects_address(o, line, part), &begin);
+        return id != 0 ? id : otherwise;
+    }
+    uint32_t id = frames_find(o->frames, objects_address(o, line, 0), &begin);
+    if (id == 0)
+        id = frames_find(o->frames, objects_address(o, line, OBJECTS_PARTS - 1), &begin);
+    return id != 0 ? id : otherwise;
+}
+
 uint32_t objects_find(struct objects *o, uint64_t line, unsigned part, uint32_t site)
 {
     const struct line *l = known(o, line, OBJECTS_WHOLE_LINE);
+    if (l->is_stack)
+        return find_local(o, line, part, l->id);
     if (l->is_shared && part != OBJECTS_WHOLE_LINE)
         l = known(o, line, part);
     if (l->weight > 0)
@@ -271,8 +308,13 @@ uint32_t objects_find_at(struct objects *o, uint64_t address, uint32_t site)
 {
     const struct extent *e = extents_number(&o->extents, extents_find(&o->extents, address), address);
     struct heap_place place = {0};
+    uint64_t begin;
     if (e->is_variable)
         return e->id;
+    if (e->is_stack) {
+        uint32_t id = frames_find(o->frames, address, &begin);
+        return id != 0 ? id : e->id;
+    }
     if (e->is_zone)
         heap_find(o->heap, address, o->extents.since, &place);
     return place.weight > 0
@@ -285,6 +327,8 @@ int objects_offset(struct objects *o, uint64_t address, uint32_t object, uint64_
     const struct extent *e = extents_number(&o->extents, extents_find(&o->extents, address), address);
     uint64_t low = e->begin;
     int found = e->is_variable && e->id == object;
+    if (e->is_stack)
+        found = frames_find(o->frames, address, &low) == object && object != e->id && low != UINT64_MAX;
     if (e->is_zone) {
         struct heap_place place;
         heap_find(o->heap, address, o->extents.since, &place);

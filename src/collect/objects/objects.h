@@ -9,6 +9,7 @@
 
 #include <stdint.h>
 #include "base/error.h"
+#include "collect/objects/frames.h"
 #include "collect/objects/table.h"
 #include "wire/wire.h"
 
@@ -30,6 +31,12 @@ void objects_look_again(struct objects *o);
 void objects_make_room(struct objects *o);
 /* The following lines were touched by that buffer's thread. */
 void objects_buffer(struct objects *o, const struct wire_desc *desc);
+/* Whether the line is on a thread's stack, where only frames_note says more. */
+int objects_is_on_stack(struct objects *o, uint64_t line);
+/* The beginning of a part of a line. */
+uint64_t objects_address(const struct objects *o, uint64_t line, unsigned part);
+/* Of the process' stacks, the caller's to note them. */
+struct frames *objects_frames(struct objects *o);
 /*
  * Number in the table of the object that the line has in one of its OBJECTS_PARTS parts. Of small blocks of
  * the heap only a sample is known; a part without one is attributed to the object of one that the same site

@@ -7,6 +7,7 @@
 #include "base/array.h"
 #include "collect/tunables.h"
 #include "symbols/demangle.h"
+#include "symbols/servers.h"
 
 #define SLOTS (4u * COLLECT_OBJECTS) /* a power of two */
 
@@ -14,7 +15,9 @@ struct file {
     char *path;
     struct symbols_data *data;
     struct symbols_unwind *unwind;
-    int data_tried, unwind_tried;
+    struct symbols_image *image; /* for locals */
+    struct symbols_locals *locals;
+    int data_tried, unwind_tried, locals_tried;
 };
 
 struct object_table {
@@ -58,6 +61,8 @@ void object_table_free(struct object_table *t)
         free(t->files[i].path);
         symbols_data_close(t->files[i].data);
         symbols_unwind_close(t->files[i].unwind);
+        symbols_locals_free(t->files[i].locals);
+        symbols_image_close(t->files[i].image);
     }
     free(t->paths);
     free(t->files);
@@ -73,7 +78,8 @@ static uint32_t add(struct object_table *t, const struct profile_object *object)
     struct profile_object *new = &t->objects[t->n];
     *new = *object;
     new->id = t->n + 1;
-    new->name = profile_object_is_variable(object) ? symbols_demangle(object->name) : strdup(object->name);
+    int is_symbol = profile_object_is_variable(object) && object->kind != PROFILE_OBJECT_LOCAL;
+    new->name = is_symbol ? symbols_demangle(object->name) : strdup(object->name);
     new->module = strdup(object->module);
     t->mangled[t->n] = strdup(object->name);
     if (new->name != NULL &&new->module != NULL && t->mangled[t->n] != NULL)
@@ -161,6 +167,51 @@ struct symbols_unwind *object_table_unwind(struct object_table *t, const char *p
         f->unwind = symbols_unwind_open(path);
     }
     return f != NULL ? f->unwind : NULL;
+}
+
+/* How to find the CFA of code. 0, or -1: not known. */
+static int find_rule(struct object_table *t, struct file *f, uint64_t offset, struct symbols_rule *rule)
+{
+    struct symbols_data *data = object_table_data(t, f->path);
+    struct symbols_unwind *unwind = object_table_unwind(t, f->path);
+    uint64_t address;
+    return data != NULL && unwind != NULL && symbols_data_address(data, offset, &address) == 0
+               ? symbols_unwind_find(unwind, address, rule)
+               : -1;
+}
+
+struct symbols_function *object_table_function(struct object_table *t, uint32_t file, uint64_t offset,
+                                               struct symbols_locals **locals)
+{
+    struct file *f = file < t->nfiles ? &t->files[file] : NULL;
+    struct symbols_rule rule;
+    if (f == NULL)
+        return NULL;
+    char *servers = symbols_servers_forbid();
+    if (!f->locals_tried) {
+        f->locals_tried = 1;
+        f->image = symbols_image_open(f->path);
+        f->locals = f->image != NULL ? symbols_locals_new(f->image) : NULL;
+    }
+    *locals = f->locals;
+    int known = f->locals != NULL && find_rule(t, f, offset, &rule) == 0;
+    struct symbols_function *function =
+        f->locals != NULL ? symbols_locals_function(f->locals, offset, known ? &rule : NULL) : NULL;
+    symbols_servers_allow(servers);
+    return function != NULL && function->placed ? function : NULL;
+}
+
+uint32_t object_table_local(struct object_table *t, uint32_t file, const struct symbols_function *function,
+                            struct symbols_local *local)
+{
+    uint64_t bytes = local->low != SYMBOLS_LOCAL_NOWHERE ? (uint64_t)(local->high - local->low) : 0;
+    if (local->number == 0)
+        local->number = object_table_find(t, &(struct profile_object){.kind = PROFILE_OBJECT_LOCAL,
+                                                                      .name = (char *)local->name,
+                                                                      .module = t->files[file].path,
+                                                                      .offset = function->offset,
+                                                                      .size = bytes});
+    return local->number;
 }
 
 uint32_t object_table_file(struct object_table *t, const char *path)

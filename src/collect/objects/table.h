@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "profile/objects.h"
 #include "symbols/data.h"
+#include "symbols/locals.h"
 #include "symbols/unwind.h"
 
 struct object_table;
@@ -32,6 +33,15 @@ struct symbols_data *object_table_data(struct object_table *t, const char *path)
 
 /* Likewise how to find the callers of its functions. */
 struct symbols_unwind *object_table_unwind(struct object_table *t, const char *path);
+/*
+ * The large local variables of the function around an offset of a file, by its number; *locals: those of the
+ * file. NULL: none are known. Only debug information on this machine is used.
+ */
+struct symbols_function *object_table_function(struct object_table *t, uint32_t file, uint64_t offset,
+                                               struct symbols_locals **locals);
+/* The number of the object that is such a variable. */
+uint32_t object_table_local(struct object_table *t, uint32_t file, const struct symbols_function *function,
+                            struct symbols_local *local);
 /* The number of that file, and the files by number; UINT32_MAX when memory is short. */
 uint32_t object_table_file(struct object_table *t, const char *path);
 const char *const *object_table_files(struct object_table *t, size_t *n);

@@ -37,6 +37,8 @@
  * returns between is a signal handler. Else it is on another stack, such as a coroutine's. */
 #define HANDLER_BYTES (UINT64_C(16) << 10)
 #define NO_NODE UINT32_MAX
+/* Innermost calls whose functions' frames are looked at before each batch. */
+#define NOTED 64u
 
 struct call_tree {
     struct code *code;
@@ -58,6 +60,9 @@ struct shadow {
     int too_deep; /* there are calls that had no space */
     uint64_t burst;
     uint64_t last; /* slot that was used; 0: none */
+    /* Of the function that made the outermost known call, or, without any, of the innermost one; 0: not
+     * known. */
+    uint64_t outer_cfa;
     struct entry *entries;
 };
 
@@ -71,10 +76,14 @@ struct place {
 struct call_paths {
     struct call_tree *tree;
     struct callers *callers;
+    const struct decoder *decoder;
     struct code_process code; /* nmodules is set when it is used */
     const uint32_t *nmodules;
     struct shadow *stacks; /* most recently used first */
     struct shadow *current;
+    int is_new;                                  /* nothing of this burst's frames was noted yet */
+    struct stack_frame innermost;                /* when the burst began */
+    uint64_t innermost_pc;                       /* 0: not known */
     const struct decode_turn *turns, *turns_end; /* of the batch: those ahead */
     uint32_t samples;                            /* touches counted since they were thinned out last */
     uint32_t thinned;                            /* how often they were */
@@ -141,12 +150,14 @@ static uint32_t find_node(struct call_tree *t, uint32_t caller, uint32_t site, u
 /* --- a process --- */
 
 struct call_paths *call_paths_new(struct call_tree *tree, struct object_table *files,
-                                  const struct wire_module *modules, const uint32_t *nmodules, uint32_t pid)
+                                  const struct decoder *decoder, const struct wire_module *modules,
+                                  const uint32_t *nmodules, uint32_t pid)
 {
     struct call_paths *p = pages_sparse_new(sizeof(*p));
     if (p == NULL)
         return NULL;
     p->tree = tree;
+    p->decoder = decoder;
     p->code = (struct code_process){.modules = modules, .pid = pid};
     p->nmodules = nmodules;
     random_seed(&p->random, 1);
@@ -190,7 +201,8 @@ static uint32_t site_of(struct call_paths *p, const struct entry *e)
 
 static void forget(struct shadow *s)
 {
-    s->last = s->depth = 0;
+    s->last = s->outer_cfa = 0;
+    s->depth = 0;
     s->too_deep = 0;
 }
 
@@ -200,6 +212,8 @@ static void leave(struct shadow *s, uint64_t slot)
         s->depth--;
         s->too_deep = 0;
     }
+    if (slot + 8 >= s->outer_cfa)
+        s->outer_cfa = 0;
 }
 
 /* The node of the innermost call; 0: not known. */
@@ -299,6 +313,30 @@ static void take_turns(struct call_paths *p, size_t until)
         take_turn(p, p->turns);
 }
 
+/* Of the function that made the outermost known call, if nothing else is known of it: only where it keeps its
+ * CFA relative to the stack pointer. */
+static uint64_t find_outer_cfa(struct call_paths *p, const struct shadow *s)
+{
+    const struct callers_stack nothing = {0};
+    const struct callers_frame outer = {.pc = s->entries[0].returns, .sp = s->entries[0].slot + 8};
+    uint64_t cfa;
+    return callers_cfa(p->callers, &nothing, &outer, &cfa) == 0 ? cfa : 0;
+}
+
+/* Frame number i of a shadow stack, from the outermost known function on: that of the function which has made
+ * call number i. cfa 0: not known. */
+static struct stack_frame frame_of(struct call_paths *p, struct shadow *s, uint32_t i)
+{
+    if (i == 0 && s->outer_cfa == 0 && s->depth > 0)
+        s->outer_cfa = find_outer_cfa(p, s);
+    uint64_t sp = i < s->depth ? s->entries[i].slot + 8 : 0;
+    return (struct stack_frame){.tid = s->tid,
+                                .file = UINT32_MAX,
+                                .low = sp,
+                                .sp = sp,
+                                .cfa = i > 0 ? s->entries[i - 1].slot + 8 : s->outer_cfa};
+}
+
 static void begin(struct call_paths *p, struct shadow *s, const struct wire_desc *desc,
                   const struct wire_stack *copy)
 {
@@ -314,8 +352,13 @@ static void begin(struct call_paths *p, struct shadow *s, const struct wire_desc
             break;
         n++;
     }
-    for (; n > 0; n--)
-        enter(s, frames[n].slot, frames[n].pc, UINT32_MAX);
+    if (callers_cfa(p->callers, &stack, &frames[n], &s->outer_cfa) != 0)
+        s->outer_cfa = 0;
+    for (unsigned i = n; i > 0; i--)
+        enter(s, frames[i].slot, frames[i].pc, UINT32_MAX);
+    p->innermost = frame_of(p, s, s->depth);
+    p->innermost.low = p->innermost.sp = copy->sp;
+    p->innermost_pc = desc->pc;
 }
 
 int call_paths_buffer(struct call_paths *p, const struct wire_desc *desc, const struct wire_stack *stack)
@@ -323,11 +366,14 @@ int call_paths_buffer(struct call_paths *p, const struct wire_desc *desc, const 
     struct shadow *s = p->current = find_shadow(p, desc->tid, 0);
     if (s == NULL)
         return -ENOMEM;
+    p->is_new |= s->burst != desc->burst;
     use_in_burst(s, desc->burst);
+    p->innermost_pc = 0;
     p->every = (uint64_t)(desc->full ? COLLECT_PATH_EVERY_FULL : COLLECT_PATH_EVERY) << p->thinned;
     if (desc->stack_words > 0 && stack != NULL) {
         forget(s);
         begin(p, s, desc, stack);
+        p->is_new = 1;
     }
     return 0;
 }
@@ -364,4 +410,67 @@ void call_paths_touch(struct call_paths *p, size_t at, uint64_t process, uint32_
 void call_paths_batch_over(struct call_paths *p)
 {
     take_turns(p, SIZE_MAX);
+}
+
+/* --- frames --- */
+
+/* returns: the return address of a call in its function, or one byte after the start of an instruction. */
+static void note(struct call_paths *p, struct frames *frames, struct stack_frame frame, uint64_t returns)
+{
+    if (returns != 0) {
+        struct callers_place place = callers_place(p->callers, returns);
+        frame.file = place.file;
+        frame.offset = place.offset;
+    }
+    frames_note(frames, &frame);
+}
+
+static int is_large(const struct stack_frame *frame)
+{
+    return frame->cfa > frame->low && frame->cfa - frame->low >= STACK_FRAME_BYTES;
+}
+
+void call_paths_note_frames(struct call_paths *p, struct frames *frames)
+{
+    struct shadow *s = p->current;
+    if (p->is_new)
+        frames_forget(frames, s->tid);
+    if (p->is_new && p->innermost_pc != 0 && is_large(&p->innermost))
+        note(p, frames, p->innermost, p->innermost_pc + 1);
+    p->is_new = 0;
+    if (s->depth > 0)
+        frames_batch(frames, s->tid, s->entries[s->depth - 1].slot + 8);
+    for (uint32_t i = s->depth; i > 0 && s->depth - i < NOTED; i--) {
+        struct stack_frame frame = frame_of(p, s, i - 1);
+        if (is_large(&frame))
+            note(p, frames, frame, s->entries[i - 1].returns);
+    }
+}
+
+void call_paths_note_frame(struct call_paths *p, struct frames *frames, size_t at, uint32_t site,
+                           uint64_t address)
+{
+    take_turns(p, at);
+    struct shadow *s = p->current;
+    uint32_t low = 0, high = s->depth; /* the first call whose slot is not above the address */
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (s->entries[middle].slot > address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    struct stack_frame frame = frame_of(p, s, low);
+    uint64_t returns = 0;
+    uint32_t module;
+    if (frame.cfa <= address || s->too_deep)
+        return;
+    if (low == s->depth) { /* the innermost function; how far its frame reaches is not known */
+        frame.low = address;
+        if (is_large(&frame) && decoder_site_code(p->decoder, site, &returns, &module) == 0)
+            returns++;
+    } else if (is_large(&frame)) {
+        returns = s->entries[low].returns;
+    }
+    note(p, frames, frame, returns);
 }

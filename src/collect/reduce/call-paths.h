@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "base/error.h"
+#include "collect/objects/frames.h"
 #include "collect/objects/table.h"
 #include "collect/records/decode.h"
 #include "collect/reduce/code.h"
@@ -34,10 +35,11 @@ void call_tree_describe(const struct call_tree *t, struct symbols_code *code);
 
 struct call_paths;
 
-/* modules, nmodules: as the agent reports them, in shared memory. All must live longer. NULL when memory is
- * short. */
+/* modules, nmodules: as the agent reports them, in shared memory. decoder: of the process. All must live
+ * longer. NULL when memory is short. */
 struct call_paths *call_paths_new(struct call_tree *tree, struct object_table *files,
-                                  const struct wire_module *modules, const uint32_t *nmodules, uint32_t pid);
+                                  const struct decoder *decoder, const struct wire_module *modules,
+                                  const uint32_t *nmodules, uint32_t pid);
 void call_paths_free(struct call_paths *p); /* NULL is allowed */
 /* A buffer follows. stack: what the agent copied when its burst began; it is read if desc says so. 0, or
  * -ENOMEM. */
@@ -51,5 +53,12 @@ void call_paths_batch(struct call_paths *p, const struct decode_turn *turns, siz
 void call_paths_touch(struct call_paths *p, size_t at, uint64_t process, uint32_t site, uint32_t what,
                       uint64_t touches);
 void call_paths_batch_over(struct call_paths *p);
+
+/* Notes the large frames of the current thread's stack as it is before the batch. */
+void call_paths_note_frames(struct call_paths *p, struct frames *frames);
+/* Notes the frame that has an address of the stack, at touch number `at` by a site; in the order of `at`, as
+ * call_paths_touch. */
+void call_paths_note_frame(struct call_paths *p, struct frames *frames, size_t at, uint32_t site,
+                           uint64_t address);
 
 #endif

@@ -181,7 +181,7 @@ int reduce_process_paths(struct reducer *r, struct reduce_process *process, cons
         return 0;
     if (r->paths == NULL && (r->paths = call_tree_new(r->code, err)) == NULL)
         return -ENOMEM;
-    process->paths = call_paths_new(r->paths, r->objects, modules, nmodules, pid);
+    process->paths = call_paths_new(r->paths, r->objects, process->decoder, modules, nmodules, pid);
     if (process->paths == NULL || decoder_note_turns(process->decoder) < 0)
         return error_set(err, -ENOMEM, "out of memory for the call paths of a process");
     return 0;

@@ -32,6 +32,8 @@ static int take_sites(struct sink *s, const struct ahead_batch *batch)
 {
     if (s->process->paths != NULL)
         call_paths_batch(s->process->paths, batch->turns, batch->nturns);
+    if (s->process->paths != NULL && s->process->objects != NULL)
+        call_paths_note_frames(s->process->paths, objects_frames(s->process->objects));
     int status = sites_take(s->sites, &batch->touches, batch->sites, &batch->far,
                             batch->has_own ? &batch->own : NULL, s->process->objects, s->process->paths);
     if (s->process->paths != NULL)

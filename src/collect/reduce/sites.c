@@ -246,46 +246,77 @@ static void count_more(void *ctx, uint32_t site, uint64_t touches)
     s->failed |= add(s, site, SITE_COUNT_MORE, 0, touches) < 0;
 }
 
-/* Attributes some of n touches to their objects: of lines from number `from` on, again and again the first
- * `lines` of them. */
-static int sample_some(struct sites *s, const struct process_touches *t, const uint32_t *line_sites,
-                       size_t from, uint64_t lines, uint64_t n, struct objects *objects)
+/* --- which touches are attributed to their objects --- */
+
+/* The touch of line number `at` of a batch. when: its place among all touches, that of the first touch of
+ * line number i being 2 i + 1. Repetitions of string instructions come in between, at even places. */
+struct sample {
+    size_t at, when;
+};
+
+struct sampling {
+    const struct process_touches *touches;
+    const uint32_t *line_sites;
+    struct objects *objects; /* NULL: nothing is sampled */
+    size_t piece;            /* even: lines up to a repetition or the end; odd: a repetition */
+    struct sample samples[PENDING];
+    size_t taken, n; /* of samples */
+};
+
+/* The next one. Zero: there are no more in the batch. */
+static int draw_sample(struct sites *s, struct sampling *from, struct sample *sample)
 {
-    size_t at[PENDING];
-    int status = 0;
-    while (s->ahead < n) {
-        size_t found = 0;
-        for (; s->ahead < n && found < PENDING; found++) {
-            at[found] = from + s->ahead % lines;
-            __builtin_prefetch(&t->lines[at[found]]);
-            __builtin_prefetch(&line_sites[at[found]]);
-            s->ahead += 1 + random_below(&s->random, 2 * COLLECT_OBJECT_EVERY - 1);
+    const struct process_touches *t = from->touches;
+    for (; from->piece <= 2 * t->nrepeats; from->piece++) {
+        size_t i = from->piece / 2, begin = i > 0 ? t->repeats[i - 1].at : 0;
+        uint64_t n = (i < t->nrepeats ? t->repeats[i].at : t->n) - begin;
+        if (from->piece % 2 == 1)
+            n = t->repeats[i].lines * t->repeats[i].times;
+        if (s->ahead >= n) {
+            s->ahead -= n;
+            continue;
         }
-        for (size_t i = 0; i < found; i++)
-            objects_fetch(objects, t->lines[at[i]]);
-        for (size_t i = 0; i < found; i++) {
-            uint32_t site = decode_touch_site(line_sites[at[i]]), part = decode_touch_part(line_sites[at[i]]);
-            status |= add_soon(s, site, SITE_COUNT_OBJECT, objects_find(objects, t->lines[at[i]], part, site),
-                               COLLECT_OBJECT_EVERY);
-        }
+        *sample = (struct sample){begin + s->ahead, 2 * (begin + s->ahead) + 1};
+        if (from->piece % 2 == 1)
+            *sample = (struct sample){t->repeats[i].at - t->repeats[i].lines + s->ahead % t->repeats[i].lines,
+                                      2 * (size_t)t->repeats[i].at};
+        s->ahead += 1 + random_below(&s->random, 2 * COLLECT_OBJECT_EVERY - 1);
+        return 1;
     }
-    s->ahead -= n;
-    return status;
+    return 0;
 }
 
-static int sample_objects(struct sites *s, const struct process_touches *t, const uint32_t *line_sites,
-                          struct objects *objects)
+static void draw_samples(struct sites *s, struct sampling *from)
 {
-    size_t done = 0;
-    int status = 0;
-    for (size_t i = 0; i < t->nrepeats; i++) {
-        const struct stackdist_repeat *r = &t->repeats[i];
-        status |= sample_some(s, t, line_sites, done, r->at - done, r->at - done, objects);
-        status |= sample_some(s, t, line_sites, r->at - r->lines, r->lines, r->lines * r->times, objects);
-        done = r->at;
+    from->taken = 0;
+    for (from->n = 0; from->n < PENDING && draw_sample(s, from, &from->samples[from->n]); from->n++) {
+        __builtin_prefetch(&from->touches->lines[from->samples[from->n].at]);
+        __builtin_prefetch(&from->line_sites[from->samples[from->n].at]);
     }
-    return status | sample_some(s, t, line_sites, done, t->n - done, t->n - done, objects);
+    for (size_t i = 0; i < from->n; i++)
+        objects_fetch(from->objects, from->touches->lines[from->samples[i].at]);
 }
+
+/* Attributes those before a place to their objects, which may change there. */
+static int sample_until(struct sites *s, struct sampling *from, size_t when)
+{
+    int status = 0;
+    if (from->objects == NULL)
+        return 0;
+    for (;;) {
+        if (from->taken == from->n)
+            draw_samples(s, from);
+        if (from->n == 0 || from->samples[from->taken].when >= when)
+            return status;
+        size_t at = from->samples[from->taken++].at;
+        uint32_t site = decode_touch_site(from->line_sites[at]),
+                 part = decode_touch_part(from->line_sites[at]);
+        uint32_t object = objects_find(from->objects, from->touches->lines[at], part, site);
+        status |= add_soon(s, site, SITE_COUNT_OBJECT, object, COLLECT_OBJECT_EVERY);
+    }
+}
+
+/* --- touches at large distances --- */
 
 void sites_note_causes(struct sites *s, struct sampled_table *causes, uint64_t process)
 {
@@ -329,6 +360,14 @@ static inline struct epochs_touch find_touch(const struct process_touches *touch
     return touch;
 }
 
+/* Of a line on a stack: which function's frame it is in. */
+static void note_frame(const struct process_touches *touches, const uint32_t *line_sites, size_t at,
+                       struct objects *objects, struct call_paths *paths)
+{
+    call_paths_note_frame(paths, objects_frames(objects), at, decode_touch_site(line_sites[at]),
+                          objects_address(objects, touches->lines[at], decode_touch_part(line_sites[at])));
+}
+
 static int is_same_bin(uint64_t a, uint64_t b)
 {
     return a == b || (a != STACKDIST_COLD && b != STACKDIST_COLD && octaves_bin(a) == octaves_bin(b));
@@ -367,7 +406,8 @@ int sites_take(struct sites *s, const struct process_touches *touches, const uin
                const struct stackdist_far *far, const struct stackdist_far *own, struct objects *objects,
                struct call_paths *paths)
 {
-    int status = objects != NULL ? sample_objects(s, touches, line_sites, objects) : 0;
+    struct sampling sampling = {.touches = touches, .line_sites = line_sites, .objects = objects};
+    int status = 0;
     if (own != NULL)
         status |= take_own(s, touches, line_sites, far, own, objects);
     for (size_t i = 0, k = 0; i < far->n; i++) {
@@ -376,6 +416,9 @@ int sites_take(struct sites *s, const struct process_touches *touches, const uin
         if (represented == 0)
             continue;
         uint64_t line = touches->lines[far->at[i]];
+        status |= sample_until(s, &sampling, 2 * (size_t)far->at[i] + 1);
+        if (objects != NULL && paths != NULL && objects_is_on_stack(objects, line))
+            note_frame(touches, line_sites, far->at[i], objects, paths);
         struct epochs_touch touch = find_touch(touches, line_sites, far->at[i], objects);
         uint32_t what =
             first ? SITE_COUNT_FIRST + octaves_bin(s->lines) : SITE_COUNT_STACK + octaves_bin(far->stack[i]);
@@ -399,6 +442,7 @@ int sites_take(struct sites *s, const struct process_touches *touches, const uin
         }
         epochs_add(s->epochs, line, touch);
     }
+    status |= sample_until(s, &sampling, SIZE_MAX);
     status |= add_pending(s);
     return status < 0 ? -ENOMEM : 0;
 }
