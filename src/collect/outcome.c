@@ -53,6 +53,20 @@ static double rest_seconds(const struct run *r, double added)
     return rest > 0 ? rest * user_share(r) : 0;
 }
 
+struct number {
+    const char *key;
+    double value; /* NAN: there is none */
+};
+
+static int store_numbers(struct profile *p, const struct number *numbers, size_t n, struct error *err)
+{
+    int status = 0;
+    for (size_t i = 0; i < n && status >= 0; i++)
+        if (!isnan(numbers[i].value))
+            status = profile_set_number(p, numbers[i].key, numbers[i].value, err);
+    return status;
+}
+
 static int store_results(struct run *r, int exit_status, struct error *err)
 {
     struct collect_result *result = r->result;
@@ -86,10 +100,7 @@ static int store_results(struct run *r, int exit_status, struct error *err)
     double program_seconds = r->full ? target : target - added;
     result->recorder_overhead_percent = program_seconds > 0 ? 100 * recorder_seconds / program_seconds : NAN;
 
-    const struct {
-        const char *key;
-        double value;
-    } numbers[] = {
+    const struct number numbers[] = {
         {"references", (double)result->references},
         {"touches", (double)t->decoded.touches},
         {"loads", (double)t->decoded.loads},
@@ -128,10 +139,7 @@ static int store_results(struct run *r, int exit_status, struct error *err)
         {"wall_seconds", (double)(monotonic_ns() - r->start_ns) * 1e-9},
         {"exit_status", exit_status},
     };
-    int status = 0;
-    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]) && status >= 0; i++)
-        if (!isnan(numbers[i].value))
-            status = profile_set_number(r->profile, numbers[i].key, numbers[i].value, err);
+    int status = store_numbers(r->profile, numbers, sizeof(numbers) / sizeof(numbers[0]), err);
     if (status >= 0 && result->warning[0] != '\0')
         status = profile_set(r->profile, "warning", result->warning, err);
     return status;

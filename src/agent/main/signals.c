@@ -77,6 +77,62 @@ static void unprotect_signal_stack(struct thread *t, const ucontext_t *uc)
         watch_never_protect(low, low + uc->uc_stack.ss_size);
 }
 
+/* Whether a SIGTRAP is one of the agent's. It was handled then. */
+static int trap(struct thread *t, siginfo_t *info, ucontext_t *uc)
+{
+    if (count_is_alarm(info)) {
+        if (t && !in_handler(t, uc))
+            count_alarm(t, uc);
+        return 1;
+    }
+    if (is_trigger(info)) {
+        if (!t || t->ending || in_handler(t, uc))
+            return 1;
+        /* A trigger that was pending already has replaced the one that a return from a handler sent. */
+        int returns = t->state == THREAD_STEPPING && t->translation.return_triggers;
+        int asked = returns || (info->si_code != TRAP_PERF && info->si_errno == THREAD_TRIGGERED);
+        if (!asked && !thread_is_due(t, info->si_code == TRAP_PERF, arch_pc(uc)))
+            count_add(&proc->count.ticks, 1);
+        else
+            trigger(t, uc, asked);
+        return 1;
+    }
+    if (arch_is_step(info, uc)) {
+        stepped(t, uc);
+        return 1;
+    }
+    return 0;
+}
+
+/* A signal of a fault arrives in a burst: nonzero if the target must not see it, or not yet. Otherwise the
+ * burst has ended. */
+static int fault_in_burst(struct thread *t, int sig, siginfo_t *info, ucontext_t *uc)
+{
+    if (info->si_code <= 0 && !arch_at_gate(uc) &&
+        (arch_in_cache(arch_pc(uc)) || region_is_agent(arch_pc(uc)))) {
+        signals_hold(t, sig, info);
+        return 1;
+    }
+    if (arch_in_cache(arch_pc(uc))) {
+        if (!burst_fault(t, sig, info, uc))
+            return 1;
+        if (recover(sig, info, uc)) { /* in an interposed function */
+            if (agent_always_translated() && !agent_off)
+                thread_trigger(t);
+            return 1;
+        }
+    } else if (arch_restore_gate(t, uc)) {
+        burst_end(t, WIRE_END_SIGNAL, (uint32_t)sig, t->generated.cursor, UINT32_MAX);
+    } else {
+        /* The target jumped to where there is no code: its general registers are all its own already. */
+        if (t->translation.counts)
+            count_take(t, arch_count_remove(t, uc));
+        set_mask_of(uc, t->generated.app_mask);
+        burst_end(t, WIRE_END_FAULT, (uint32_t)sig, t->generated.cursor, UINT32_MAX);
+    }
+    return 0;
+}
+
 static uint64_t handle(int sig, siginfo_t *info, ucontext_t *uc, struct delivery *d)
 {
     if (recover(sig, info, uc))
@@ -109,50 +165,11 @@ static uint64_t handle(int sig, siginfo_t *info, ucontext_t *uc, struct delivery
             burst_end(t, WIRE_END_SIGNAL, (uint32_t)sig, t->generated.cursor, UINT32_MAX);
         return deliver(t, sig, info, uc, d);
     }
-    if (sig == SIGTRAP && count_is_alarm(info)) {
-        if (t && !in_handler(t, uc))
-            count_alarm(t, uc);
+    if (sig == SIGTRAP && trap(t, info, uc))
         return 0;
-    }
-    if (sig == SIGTRAP && is_trigger(info)) {
-        if (!t || t->ending || in_handler(t, uc))
-            return 0;
-        /* A trigger that was pending already has replaced the one that a return from a handler sent. */
-        int returns = t->state == THREAD_STEPPING && t->translation.return_triggers;
-        int asked = returns || (info->si_code != TRAP_PERF && info->si_errno == THREAD_TRIGGERED);
-        if (!asked && !thread_is_due(t, info->si_code == TRAP_PERF, arch_pc(uc)))
-            count_add(&proc->count.ticks, 1);
-        else
-            trigger(t, uc, asked);
-        return 0;
-    }
-    if (sig == SIGTRAP && arch_is_step(info, uc)) {
-        stepped(t, uc);
-        return 0;
-    }
     if (t && t->state == THREAD_BURST) {
-        if (info->si_code <= 0 && !arch_at_gate(uc) &&
-            (arch_in_cache(arch_pc(uc)) || region_is_agent(arch_pc(uc)))) {
-            signals_hold(t, sig, info);
+        if (fault_in_burst(t, sig, info, uc))
             return 0;
-        }
-        if (arch_in_cache(arch_pc(uc))) {
-            if (!burst_fault(t, sig, info, uc))
-                return 0;
-            if (recover(sig, info, uc)) { /* in an interposed function */
-                if (agent_always_translated() && !agent_off)
-                    thread_trigger(t);
-                return 0;
-            }
-        } else if (arch_restore_gate(t, uc)) {
-            burst_end(t, WIRE_END_SIGNAL, (uint32_t)sig, t->generated.cursor, UINT32_MAX);
-        } else {
-            /* The target jumped to where there is no code: its general registers are all its own already. */
-            if (t->translation.counts)
-                count_take(t, arch_count_remove(t, uc));
-            set_mask_of(uc, t->generated.app_mask);
-            burst_end(t, WIRE_END_FAULT, (uint32_t)sig, t->generated.cursor, UINT32_MAX);
-        }
     } else if (t && t->state == THREAD_STEPPING) {
         abandon_step(t, uc, WIRE_END_FAULT, (uint32_t)sig);
     } else if (t && clear_pending_entry(t, uc)) {

@@ -337,6 +337,22 @@ static struct stack_frame frame_of(struct call_paths *p, struct shadow *s, uint3
                                 .cfa = i > 0 ? s->entries[i - 1].slot + 8 : s->outer_cfa};
 }
 
+/* The function that called the agent, in which a new thread begins, and a program. The agent has no unwind
+ * information: it is the first return address on the stack that is not the agent's own. 1, or 0: there is
+ * none. */
+static unsigned find_caller_of_agent(struct call_paths *p, const struct callers_stack *stack,
+                                     struct callers_frame *caller)
+{
+    for (uint64_t i = 0; i < stack->nwords; i++) {
+        struct callers_place place = callers_place(p->callers, stack->words[i]);
+        *caller = (struct callers_frame){
+            .pc = stack->words[i], .sp = stack->sp + 8 * i + 8, .slot = stack->sp + 8 * i};
+        if (place.file != UINT32_MAX && !place.agent)
+            return 1;
+    }
+    return 0;
+}
+
 static void begin(struct call_paths *p, struct shadow *s, const struct wire_desc *desc,
                   const struct wire_stack *copy)
 {
@@ -352,6 +368,8 @@ static void begin(struct call_paths *p, struct shadow *s, const struct wire_desc
             break;
         n++;
     }
+    if (n == 0 && callers_place(p->callers, frames[0].pc).agent)
+        n = find_caller_of_agent(p, &stack, &frames[1]);
     if (callers_cfa(p->callers, &stack, &frames[n], &s->outer_cfa) != 0)
         s->outer_cfa = 0;
     for (unsigned i = n; i > 0; i--)
