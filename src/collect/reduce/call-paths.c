@@ -26,6 +26,7 @@
 
 #define NODE_SLOTS (2 * COLLECT_PATH_NODES)
 #define PLACES 16384u /* a power of two */
+#define FRAMES 4096u  /* likewise */
 #define COPIED 128u   /* calls that are found in the copy of a stack, at most */
 #define DEPTH 16384u  /* calls that a shadow stack holds, at most; the path of deeper ones is not known */
 #define FAR (UINT64_C(16) << 20) /* bytes from one slot to the next on the same stack, at most */
@@ -73,6 +74,12 @@ struct place {
     int known;
 };
 
+/* How many bytes the frame of the function around a return address has, as long as that never changes. */
+struct frame_bytes {
+    uint64_t returns;
+    uint64_t bytes; /* 0: they do change */
+};
+
 struct call_paths {
     struct call_tree *tree;
     struct callers *callers;
@@ -91,6 +98,7 @@ struct call_paths {
     uint64_t ahead;
     struct random_state random;
     struct place places[PLACES];
+    struct frame_bytes frames[FRAMES];
 };
 
 /* --- the tree --- */
@@ -313,14 +321,32 @@ static void take_turns(struct call_paths *p, size_t until)
         take_turn(p, p->turns);
 }
 
-/* Of the function that made the outermost known call, if nothing else is known of it: only where it keeps its
- * CFA relative to the stack pointer. */
+static struct frame_bytes *frame_bytes_of(struct call_paths *p, uint64_t returns)
+{
+    return &p->frames[(returns * UINT64_C(0x9e3779b97f4a7c15) >> 32) % FRAMES];
+}
+
+static void learn_frame(struct call_paths *p, uint64_t returns, uint64_t bytes)
+{
+    struct frame_bytes *f = frame_bytes_of(p, returns);
+    if (f->returns != returns)
+        *f = (struct frame_bytes){returns, bytes};
+    else if (f->bytes != bytes) /* arrays of variable length */
+        f->bytes = 0;
+}
+
+/* The CFA of the function that made the outermost known call, if its caller is not known: by the unwind
+ * information, if that has the CFA relative to the stack pointer; else it is where it was before. 0: not
+ * known. */
 static uint64_t find_outer_cfa(struct call_paths *p, const struct shadow *s)
 {
     const struct callers_stack nothing = {0};
     const struct callers_frame outer = {.pc = s->entries[0].returns, .sp = s->entries[0].slot + 8};
+    const struct frame_bytes *f = frame_bytes_of(p, outer.pc);
     uint64_t cfa;
-    return callers_cfa(p->callers, &nothing, &outer, &cfa) == 0 ? cfa : 0;
+    if (callers_cfa(p->callers, &nothing, &outer, &cfa) == 0)
+        return cfa;
+    return f->returns == outer.pc && f->bytes != 0 ? outer.sp + f->bytes : 0;
 }
 
 /* Frame number i of a shadow stack, from the outermost known function on: that of the function which has made
@@ -329,12 +355,11 @@ static struct stack_frame frame_of(struct call_paths *p, struct shadow *s, uint3
 {
     if (i == 0 && s->outer_cfa == 0 && s->depth > 0)
         s->outer_cfa = find_outer_cfa(p, s);
-    uint64_t sp = i < s->depth ? s->entries[i].slot + 8 : 0;
-    return (struct stack_frame){.tid = s->tid,
-                                .file = UINT32_MAX,
-                                .low = sp,
-                                .sp = sp,
-                                .cfa = i > 0 ? s->entries[i - 1].slot + 8 : s->outer_cfa};
+    uint64_t sp = i < s->depth ? s->entries[i].slot + 8 : 0,
+             cfa = i > 0 ? s->entries[i - 1].slot + 8 : s->outer_cfa;
+    if (sp != 0 && cfa != 0)
+        learn_frame(p, s->entries[i].returns, cfa - sp);
+    return (struct stack_frame){.tid = s->tid, .file = UINT32_MAX, .low = sp, .sp = sp, .cfa = cfa};
 }
 
 /* The function that called the agent, in which a new thread begins, and a program. The agent has no unwind
