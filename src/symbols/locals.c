@@ -112,10 +112,22 @@ static int find_place(Dwarf_Die *variable, int64_t *place, int *by_sp)
     return -1;
 }
 
+/* Whether a name is in "main::a|b". */
+static int has_name(const char *list, const char *name)
+{
+    size_t n = strlen(name);
+    for (const char *at = list; at != NULL && (at = strstr(at, name)) != NULL; at++)
+        if (at > list && (at[-1] == ':' || at[-1] == '|') && (at[n] == '|' || at[n] == '\0'))
+            return 1;
+    return 0;
+}
+
 /* An array whose bytes are not known. 0 or -1. */
 static int add_length(struct symbols_function *f, const char *function, const char *name)
 {
     char text[NAME_BYTES];
+    if (has_name(f->lengths.name, name)) /* in a function that is inlined several times */
+        return 0;
     if (f->lengths.name == NULL)
         snprintf(text, sizeof text, "%s::%s", function, name);
     else
