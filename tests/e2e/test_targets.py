@@ -21,7 +21,7 @@ MODES = {"burst": ["--mode", "burst", "--burst-refs", "30000", "--gap-us", "500"
 PLAIN = ["sig_handlers", "sig_jump", "sig_faults", "threads", "threads_c11", "processes", "throw", "jump", "close_all", "blocking",
          "jit", "exec_chain", "execs", "flags", "segments", "strange_children", "waits", "interrupts", "disarm",
          "thread_makers", "wrong_masks", "cancelled_objects", "cleared_children", "small_stacks",
-         "libc_handlers", "main_gone"]
+         "libc_handlers", "main_gone", "sig_frames"]
 DEATHS = {"segv": 139, "abort": 134, "kill": 137, "term": 143, "ill": 132, "fpe": 136, "trap": 133, "hlt": 139,
           "thread-abort": 134, "thread-exit": 33, "main-exits-first": 33, "_exit": 21, "syscall-exit": 22,
           "return": 20}

@@ -56,8 +56,35 @@ signal_entry_jump:
 	ret
 	.size	signal_entry, .-signal_entry
 
-/* Unwinders recognise a signal frame by these bytes. They look up the address before it, so that must belong to no
- * function. */
+/*
+ * What libc's restorer has: unwinders recognise a signal frame by its bytes (those of gcc and LLVM, gdb), or by its
+ * call frame information (libunwind), which says where the frame has the registers. They look up the address before
+ * it, which is therefore part of it.
+ */
+#define OFFSET(bytes) 0x80 + (bytes) % 0x80, (bytes) / 0x80 /* SLEB128, below 8192 */
+#define GREG(number) (40 + 8 * (number))		     /* in a struct ucontext, where rsp points to */
+#define SAVED(dwarf, number) .cfi_escape 0x10, dwarf, 3, 0x77, OFFSET(GREG(number)) /* at rsp + offset */
+
+	.cfi_startproc simple
+	.cfi_signal_frame
+	.cfi_escape 0x0f, 4, 0x77, OFFSET(GREG(15)), 0x06 /* the CFA is the value at rsp + offset */
+	SAVED(8, 0)
+	SAVED(9, 1)
+	SAVED(10, 2)
+	SAVED(11, 3)
+	SAVED(12, 4)
+	SAVED(13, 5)
+	SAVED(14, 6)
+	SAVED(15, 7)
+	SAVED(5, 8)		/* rdi */
+	SAVED(4, 9)		/* rsi */
+	SAVED(6, 10)		/* rbp */
+	SAVED(3, 11)		/* rbx */
+	SAVED(1, 12)		/* rdx */
+	SAVED(0, 13)		/* rax */
+	SAVED(2, 14)		/* rcx */
+	SAVED(7, 15)		/* rsp */
+	SAVED(16, 16)		/* rip */
 	nop
 	.globl	signal_restorer
 	.hidden	signal_restorer
@@ -65,6 +92,7 @@ signal_entry_jump:
 signal_restorer:
 	mov	$15, %rax		/* rt_sigreturn */
 	syscall
+	.cfi_endproc
 	.size	signal_restorer, .-signal_restorer
 
 	.bss
