@@ -219,6 +219,17 @@ def test_no_call_is_interrupted(built, record):
     assert result.status == 0 and run_keys(db)["overhead_percent"] < 20
 
 
+@pytest.mark.parametrize("without_perf", [False, True])
+def test_no_wait_for_requests_is_interrupted(built, record, without_perf):
+    """io_uring_enter runs what Linux puts off until the return to user mode, the agent's timer of CPU time included.
+    Such timers are used without perf events, and for threads that mostly wait."""
+    argv = [built / "ring_waits", "5000"]
+    if run(argv).status == 77:
+        pytest.skip("no io_uring here")
+    result, _ = record(["--gap-us", "500", "--allowance", "0"], argv, wrap=[built / "no_perf"] if without_perf else [])
+    assert (result.status, result.out) == (0, b"interrupted 0 0 0, failed 0\n")
+
+
 def test_as_many_bursts_as_planned(built, record):
     """However long the recorder looks at each: at short gaps it is late with the next trigger."""
     _, db = record(["--seed", "1", "--watch", "none", "--gap-us", "2500"],

@@ -77,6 +77,18 @@ static void unprotect_signal_stack(struct thread *t, const ucontext_t *uc)
         watch_never_protect(low, low + uc->uc_stack.ss_size);
 }
 
+/* A timer of the agent's must not make a system call of the target's return EINTR. A signal of the target's
+ * that is pending has to: it may have come while the call waited. */
+static void restart_interrupted_call(const struct thread *t, ucontext_t *uc)
+{
+    uint64_t pending = 0;
+    if (!arch_after_eintr(uc))
+        return;
+    sys2(SYS_rt_sigpending, &pending, sizeof pending);
+    if (!(pending & ~mask_of(uc) & ~SIGNAL_BIT(SIGTRAP)))
+        arch_restart_call(uc, arch_at_gate(uc) ? (long)(int)t->generated.saved[4] : -1);
+}
+
 /* Whether a SIGTRAP is one of the agent's. It was handled then. */
 static int trap(struct thread *t, siginfo_t *info, ucontext_t *uc)
 {
@@ -88,6 +100,8 @@ static int trap(struct thread *t, siginfo_t *info, ucontext_t *uc)
     if (is_trigger(info)) {
         if (!t || t->ending || in_handler(t, uc))
             return 1;
+        if (info->si_code == SI_TIMER)
+            restart_interrupted_call(t, uc);
         /* A trigger that was pending already has replaced the one that a return from a handler sent. */
         int returns = t->state == THREAD_STEPPING && t->translation.return_triggers;
         int asked = returns || (info->si_code != TRAP_PERF && info->si_errno == THREAD_TRIGGERED);

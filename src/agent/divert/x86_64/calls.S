@@ -44,8 +44,9 @@ call_then_fault_after:
 	.comm	call_slots, 16 * CALL_SLOTS, 16
 
 /*
- * For calls that wait with a signal mask, the number is loaded right before the call, as in libc's functions: that
- * is how arch_waiting_mask finds the mask for a handler that interrupts the call.
+ * For calls that wait with a signal mask, and those that are made again after a timer of the agent's, the number is
+ * loaded right before the call, as in libc's functions: that is how arch_waiting_mask finds the mask for a handler
+ * that interrupts the call, and arch_restart_call the number.
  */
 	.macro	make_waiting_call number
 	cmp	$\number, %rax
@@ -71,6 +72,7 @@ call_then_fault_after:
 	make_waiting_call 281		/* epoll_pwait */
 	make_waiting_call 333		/* io_pgetevents */
 	make_waiting_call 441		/* epoll_pwait2 */
+	make_waiting_call 426		/* io_uring_enter */
 	syscall
 	ret
 	.endm

@@ -115,33 +115,80 @@ int arch_after_eintr(const ucontext_t *uc)
     return g[REG_RAX] == -EINTR && g[REG_RCX] == g[REG_RIP];
 }
 
+static int has_mask(long number)
+{
+    int reg;
+    return mask_argument(number, &reg) != 0;
+}
+
 /*
- * The kernel preserves a call's argument registers, but not its number. libc's functions, and those of other
- * languages, load the number right before the call, where it is read from the code. rcx is the call's return
- * address, which marks the context until the first handler has been started: one that is started after that
- * handler has returned finds the mask as it was before the call.
+ * The number of the system call before the instruction pointer, if it is one of those wanted; -1: it is not,
+ * or that is not known. The kernel preserves a call's argument registers, but not its number. libc's
+ * functions, and those of other languages, load the number right before the call, where it is read from the
+ * code; in a loop it may be copied from another register.
  */
+static long number_before(const ucontext_t *uc, int (*wanted)(long number))
+{
+    static const uint8_t in[16] = {REG_ERR, REG_ERR, REG_RDX, REG_RBX, REG_ERR, REG_RBP, REG_RSI, REG_RDI,
+                                   REG_R8,  REG_R9,  REG_R10, REG_ERR, REG_R12, REG_R13, REG_R14, REG_R15};
+    const greg_t *g = uc->uc_mcontext.gregs;
+    uint8_t before[NUMBER_LOAD_BYTES];
+    int number;
+    if (safe_copy(before, (const void *)(g[REG_RIP] - SYSCALL_BYTES - NUMBER_LOAD_BYTES), sizeof before))
+        return -1;
+    for (int i = NUMBER_LOAD_BYTES - 2; i >= 0; i--) {
+        if (before[i] == 0xb8 && i <= NUMBER_LOAD_BYTES - 5) { /* mov $number, %eax */
+            memcpy(&number, before + i + 1, sizeof number);
+        } else if (before[i] == 0x89 && (before[i + 1] & 0xc7) == 0xc0) { /* mov register, %eax */
+            int extended = i > 0 && (before[i - 1] & 0xf5) == 0x44,
+                reg = in[(before[i + 1] >> 3 & 7) + (extended ? 8 : 0)];
+            if (reg == REG_ERR) /* rax, rsp; rcx and r11, which the call changes */
+                continue;
+            number = (int)g[reg];
+        } else {
+            continue;
+        }
+        if (wanted(number))
+            return number;
+    }
+    return -1;
+}
+
+/* rcx is the call's return address, which marks the context until the first handler has been started: one
+ * that is started after that handler has returned finds the mask as it was before the call. */
 int arch_waiting_mask(ucontext_t *uc, uint64_t *mask)
 {
     greg_t *g = uc->uc_mcontext.gregs;
-    uint8_t before[NUMBER_LOAD_BYTES];
-    int number, reg, level = 0;
+    int reg = REG_ERR, level;
     uint64_t at;
-    if (safe_copy(before, (const void *)(g[REG_RIP] - SYSCALL_BYTES - NUMBER_LOAD_BYTES), sizeof before))
+    long number = number_before(uc, has_mask);
+    if (number < 0)
         return 0;
-    for (int i = NUMBER_LOAD_BYTES - 5; i >= 0 && !level; i--)
-        if (before[i] == 0xb8) { /* mov $number, %eax */
-            memcpy(&number, before + i + 1, sizeof number);
-            level = mask_argument(number, &reg);
-        }
-    if (!level)
-        return 0;
+    level = mask_argument(number, &reg);
     at = (uint64_t)g[reg];
     if ((level == 2 && at && safe_copy(&at, (const void *)at, sizeof at)) || !at ||
         safe_copy(mask, (const void *)at, sizeof *mask))
         return 0;
     g[REG_RCX] = 0;
     return 1;
+}
+
+/* Timers of CPU time fire where Linux runs what it has put off until the return to user mode (task work).
+ * io_uring_enter runs that while it waits, too. */
+static int is_interrupted_by_timer(long number)
+{
+    return number == SYS_io_uring_enter;
+}
+
+void arch_restart_call(ucontext_t *uc, long number)
+{
+    greg_t *g = uc->uc_mcontext.gregs;
+    if (number < 0)
+        number = number_before(uc, is_interrupted_by_timer);
+    if (!is_interrupted_by_timer(number))
+        return;
+    g[REG_RAX] = number;
+    g[REG_RIP] -= SYSCALL_BYTES;
 }
 
 /* The frame that Linux pushes: return address, ucontext, siginfo; above it, aligned to 64 bytes, the extended
