@@ -205,6 +205,15 @@ def test_unknown_thread_in_bursts(record, built):
         assert result.status == 0 and "not created by" not in run_keys(db).get("warning", "")
 
 
+def test_kernel_threads_of_the_process_are_not_missed(record, built):
+    """Those of io_uring work in the kernel only. They once were most of the time of "unknown threads"."""
+    argv = [built / "ring_waits", "6000", "async"]
+    if run(argv).status == 77:
+        pytest.skip("no io_uring here")
+    result, db = record([*BURST, "--watch", "none"], argv)
+    assert result.status == 0 and "not created by" not in run_keys(db).get("warning", "")
+
+
 @pytest.mark.parametrize("options", [BURST, FULL], ids=["burst", "full"])
 def test_program_that_cannot_be_profiled_is_named(record, cachegram, static_micro, options):
     """By a shell, in its place, and also where little time goes into it."""

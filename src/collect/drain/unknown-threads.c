@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include "base/read-text.h"
 
 static int has_trigger(const struct wire_proc *proc, uint32_t tid)
@@ -28,6 +29,19 @@ static int is_known(const struct wire_proc *proc, uint32_t tid)
     return has_trigger(proc, tid) || has_timer(proc, tid);
 }
 
+/* Threads that work for the kernel inside the process (io_uring's) make no references of the program's. */
+static int has_run_in_user_mode(pid_t pid, const char *tid)
+{
+    char text[512];
+    unsigned long user_ticks = 0;
+    if (read_text(text, sizeof(text), "/proc/%d/task/%.12s/stat", (int)pid, tid) <= 0)
+        return 0;
+    const char *after_name = strrchr(text, ')');
+    return after_name != NULL &&
+           sscanf(after_name, ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu", &user_ticks) == 1 &&
+           user_ticks != 0;
+}
+
 static void list(struct unknown_threads *u, const struct wire_proc *proc, pid_t pid)
 {
     char text[128];
@@ -36,6 +50,7 @@ static void list(struct unknown_threads *u, const struct wire_proc *proc, pid_t 
     DIR *tasks = opendir(text);
     for (struct dirent *task; u->n < UNKNOWN_THREADS && tasks != NULL && (task = readdir(tasks)) != NULL;) {
         if (task->d_name[0] == '.' || is_known(proc, (uint32_t)atoi(task->d_name)) ||
+            !has_run_in_user_mode(pid, task->d_name) ||
             read_text(text, sizeof(text), "/proc/%d/task/%.12s/schedstat", (int)pid, task->d_name) <= 0)
             continue;
         u->thread[u->n++] = (struct unknown_thread){(pid_t)atoi(task->d_name), strtoull(text, NULL, 10)};
