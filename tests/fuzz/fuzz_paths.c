@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Templates, records, modules and copies of stacks as a target may have overwritten them: whatever the bytes,
- * the decoder's repeats, calls and returns are in order, and each path ends at the root.
+ * the decoder's repeats, calls and returns are in order, each path ends at the root, and a variable on a
+ * stack begins at or below the address that it has.
  *
  * The input: a struct head, then templates and records share the rest.
  */
@@ -36,6 +37,7 @@ static struct error err;
 struct sink {
     struct decoder *decoder;
     struct call_paths *paths;
+    struct frames *frames;
 };
 
 static void ignore(void *ctx, uint32_t site, uint64_t touches)
@@ -58,8 +60,14 @@ static int take(void *ctx, const uint64_t *lines, size_t n)
         if (turns[i].at > n || (i > 0 && turns[i].at < turns[i - 1].at))
             abort();
     call_paths_batch(s->paths, turns, nturns);
-    for (size_t at = 0; at < n; at += 3)
+    call_paths_note_frames(s->paths, s->frames);
+    for (size_t at = 0; at < n; at += 3) {
+        uint64_t address = lines[at] << 6, begin;
+        call_paths_note_frame(s->paths, s->frames, at, (uint32_t)at, address);
+        if (frames_find(s->frames, address, &begin) != 0 && begin != UINT64_MAX && begin > address)
+            abort();
         call_paths_touch(s->paths, at, 1, (uint32_t)at, (uint32_t)at % 30, 1 + at % 9);
+    }
     call_paths_batch_over(s->paths);
     return 0;
 }
@@ -96,10 +104,13 @@ static void decode(const struct head *head, const uint64_t *words, size_t nwords
     }
     uint32_t nmodules = head->nmodules % 2 ? head->nmodules : head->nmodules % (MODULES + 1);
     struct code *code = code_new(&err);
-    struct object_table *files = object_table_new(&err);
+    static struct object_table *files; /* of all inputs: debug information is read once */
+    if (files == NULL && (files = object_table_new(&err)) == NULL)
+        abort();
     struct call_tree *tree = call_tree_new(code, &err);
-    struct sink s = {decoder_new(64, &source, &err), call_paths_new(tree, files, modules, &nmodules, 1)};
-    if (s.decoder == NULL || s.paths == NULL || decoder_note_turns(s.decoder) < 0)
+    struct sink s = {.decoder = decoder_new(64, &source, &err), .frames = frames_new(files)};
+    s.paths = call_paths_new(tree, files, s.decoder, modules, &nmodules, 1);
+    if (s.decoder == NULL || s.paths == NULL || s.frames == NULL || decoder_note_turns(s.decoder) < 0)
         abort();
     decoder_note_sites(s.decoder, &sites);
     for (size_t i = 0; i < BUFFERS; i++) {
@@ -123,8 +134,8 @@ static void decode(const struct head *head, const uint64_t *words, size_t nwords
     check(tree, code);
     decoder_free(s.decoder);
     call_paths_free(s.paths);
+    frames_free(s.frames);
     call_tree_free(tree);
-    object_table_free(files);
     code_free(code);
 }
 
