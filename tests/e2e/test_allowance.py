@@ -12,7 +12,7 @@ import pytest
 from conftest import run, run_keys, totals
 
 LINES, ROUNDS = 4000, 4  # of tests/targets/sweep.c: a table of 250 KB
-SIZES = ["--sizes", "4K,64K,1M,4M", "--format", "json"]
+SIZES = ["--sizes", "4K,16K,64K,1M,4M", "--format", "json"]
 
 
 def curve(cachegram, db):
@@ -123,13 +123,13 @@ def test_all_are_counted_after_that(cachegram, built, record, name, argv):
 
 
 SETS_LAST = """
-static volatile int walked[8192];
+static volatile int walked[2048];
 static char set[4 << 20];
 int main(void)
 {
     int sum = 0;
     for (int k = 0; k < 60000000; k++)
-        sum += walked[k * 16 & 8191];
+        sum += walked[k * 16 & 2047];
     for (int k = 0; k < 10; k++) {
         char *to = set;
         unsigned long n = sizeof set;
@@ -156,7 +156,7 @@ def test_string_instructions_after_the_last_burst(cachegram, record, tmp_path):
     walks, sets = loads / (loads + stores), stores / 64 / (loads + stores)
     table = json.loads(run([cachegram, "hotspots", db, "--size", "4K", "--format", "json"]).out)
     assert table["miss_ratio"] == pytest.approx(points[4096]["miss_ratio"], rel=0.01)
-    for size, ratio in ((4096, walks + sets), (65536, sets)):
+    for size, ratio in ((4096, walks + sets), (16384, sets)):  # from 64K on, it is not known whether such lines hit
         assert points[size]["miss_ratio"] == pytest.approx(ratio, rel=0.05) and points[size]["ci_low"] <= ratio <= points[size]["ci_high"]
 
 
