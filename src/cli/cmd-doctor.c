@@ -86,12 +86,15 @@ static size_t add_uses(struct offer *rows)
     struct counters counters;
     struct error why;
     int found = counters_find(&counters, &why) == 0;
-    rows[1] = (struct offer){.name = "record-pmu",
-                             .what = "record counts references by counters",
-                             .state = perf && found ? OFFER_YES : OFFER_NO,
-                             .advice = perf && found            ? NULL
-                                       : vectors_for_counting() ? "not needed: --clock count does without"
-                                                                : "bursts are weighted by CPU time"};
+    rows[1] =
+        (struct offer){.name = "record-pmu",
+                       .what = "record counts references by counters",
+                       .state = perf && found ? OFFER_YES : OFFER_NO,
+                       .advice = perf && found && vectors_for_counting()
+                                     ? "with --clock pmu; by default they are counted in translated code"
+                                 : perf && found          ? NULL
+                                 : vectors_for_counting() ? "not needed: --clock count does without"
+                                                          : "bursts are weighted by CPU time"};
     if (found)
         snprintf(rows[1].found, sizeof rows[1].found, "%.50s%s%.50s%s", counters.event[0].name,
                  counters.n > 1 ? ", " : "", counters.n > 1 ? counters.event[1].name : "",

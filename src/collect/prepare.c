@@ -113,12 +113,15 @@ static int describe(struct run *r, struct error *err)
     return status < 0 ? status : profile_commit(r->profile, err);
 }
 
-/* The counters are used if they exist; if the user asked for them, they must. */
+/* Counters are used if the user asks for them, and where the agent cannot count: they give no ticks, which
+ * phases need, and were never tested on a machine that has them. */
 static int choose_clock(struct run *r, struct error *err)
 {
     struct error why = {""};
     int perf = r->session.map->perf != 0, asked = r->options->clock == COLLECT_CLOCK_PMU;
     r->clock = r->options->clock;
+    if (r->clock == COLLECT_CLOCK_AUTO && vectors_for_counting() != 0)
+        r->clock = COLLECT_CLOCK_COUNT;
     int counts = r->clock == COLLECT_CLOCK_COUNT || r->clock == COLLECT_CLOCK_COUNT_ALWAYS;
     if (counts && !r->options->full && vectors_for_counting() == 0) {
         int always = r->clock == COLLECT_CLOCK_COUNT_ALWAYS;
@@ -133,9 +136,7 @@ static int choose_clock(struct run *r, struct error *err)
     if (!perf)
         error_set(&why, -ENODEV,
                   "perf events that interrupt a thread are not available (see cachegram doctor)");
-    r->clock = perf && counters_find(&r->counters, &why) == 0 ? COLLECT_CLOCK_PMU
-               : vectors_for_counting() != 0                  ? COLLECT_CLOCK_COUNT
-                                                              : COLLECT_CLOCK_CPUTIME;
+    r->clock = perf && counters_find(&r->counters, &why) == 0 ? COLLECT_CLOCK_PMU : COLLECT_CLOCK_CPUTIME;
     return asked && r->clock != COLLECT_CLOCK_PMU ? error_set(err, -ENODEV, "--clock pmu: %.900s", why.text)
                                                   : 0;
 }

@@ -11,9 +11,11 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <perfmon/pfmlib_perf_event.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -113,28 +115,108 @@ static int find_named(const struct library *l, const char *names, struct counter
     return 0;
 }
 
-/* Tests whether all can be counted together, on this thread. */
-static int try(const struct counters *c, struct error *err)
+/* Loads and stores of check_loop. What else is counted is little. */
+#define CHECK_REFERENCES 2000000u
+/* AMD's events count what is dispatched, mispredicted paths included. */
+#define CHECK_LEAST 0.9
+#define CHECK_MOST 2.0
+/* The counters may be taken for a moment. */
+#define CHECK_ATTEMPTS 3u
+
+static void check_loop(void)
 {
-    int fd[COUNTERS_MAX], status = 0;
+    volatile unsigned word = 0;
+    for (unsigned i = 0; i < CHECK_REFERENCES / 2; i++)
+        word = word + 1;
+}
+
+/* What read() of a group returns. */
+struct group {
+    uint64_t n, enabled_ns, running_ns, count[COUNTERS_MAX];
+};
+
+/* Opens all as one group, disabled, on this thread. Returns how many are open: all, unless err is set. */
+static unsigned open_group(const struct counters *c, int fd[COUNTERS_MAX], struct error *err)
+{
     unsigned n = 0;
-    for (; n < c->n && status == 0; n++) {
+    for (; n < c->n; n++) {
         struct perf_event_attr attr = {.type = c->event[n].type,
                                        .size = sizeof(attr),
                                        .config = c->event[n].config,
                                        .config1 = c->event[n].config1,
                                        .config2 = c->event[n].config2,
+                                       .read_format = PERF_FORMAT_GROUP | PERF_FORMAT_TOTAL_TIME_ENABLED |
+                                                      PERF_FORMAT_TOTAL_TIME_RUNNING,
+                                       .disabled = n == 0,
                                        .exclude_kernel = 1,
                                        .exclude_hv = 1};
         fd[n] = (int)syscall(SYS_perf_event_open, &attr, 0, -1, n > 0 ? fd[0] : -1, PERF_FLAG_FD_CLOEXEC);
-        if (fd[n] < 0)
-            status = error_set(err, -ENODEV, "the counter %s cannot be used: %s", c->event[n].name,
-                               counters_why(errno));
+        if (fd[n] < 0) {
+            error_set(err, -ENODEV, "the counter %s cannot be used: %s", c->event[n].name,
+                      counters_why(errno));
+            break;
+        }
     }
-    for (unsigned i = 0; i < n; i++)
-        if (fd[i] >= 0)
-            close(fd[i]);
+    return n;
+}
+
+static void close_group(const int *fd, unsigned n)
+{
+    while (n-- > 0)
+        close(fd[n]);
+}
+
+static int check_counts(const struct counters *c, const struct group *g, struct error *err)
+{
+    double sum = 0;
+    for (unsigned i = 0; i < c->n; i++)
+        sum += c->event[i].weight * (double)g->count[i];
+    if (g->running_ns < g->enabled_ns)
+        return error_set(err, -ENODEV,
+                         "the counters are in use by others: another profiler, or nmi_watchdog");
+    if (sum < CHECK_LEAST * CHECK_REFERENCES || sum > CHECK_MOST * CHECK_REFERENCES)
+        return error_set(err, -ENODEV,
+                         "the counters count %.0f of %u references; some virtual machines let none count",
+                         sum, CHECK_REFERENCES);
+    return 0;
+}
+
+static int check_once(const struct counters *c, struct error *err)
+{
+    struct group g;
+    size_t bytes = offsetof(struct group, count) + c->n * sizeof(g.count[0]);
+    int fd[COUNTERS_MAX], status = -ENODEV;
+    unsigned n = open_group(c, fd, err);
+    if (n == c->n) {
+        ioctl(fd[0], PERF_EVENT_IOC_ENABLE, PERF_IOC_FLAG_GROUP);
+        check_loop();
+        ioctl(fd[0], PERF_EVENT_IOC_DISABLE, PERF_IOC_FLAG_GROUP);
+        status = read(fd[0], &g, bytes) == (ssize_t)bytes
+                     ? check_counts(c, &g, err)
+                     : error_set(err, -ENODEV, "the counters cannot be read: %s", strerror(errno));
+    }
+    close_group(fd, n);
     return status;
+}
+
+int counters_check(const struct counters *c, struct error *err)
+{
+    int status = -ENODEV;
+    for (unsigned k = 0; k < CHECK_ATTEMPTS && status < 0; k++)
+        status = check_once(c, err);
+    return status;
+}
+
+/* Software events, in the counters' place in tests, need not count references. */
+static int check(const struct counters *c, struct error *err)
+{
+    int fd[COUNTERS_MAX];
+    for (unsigned i = 0; i < c->n; i++)
+        if (c->event[i].type != PERF_TYPE_SOFTWARE)
+            return counters_check(c, err);
+    unsigned n = open_group(c, fd, err);
+    close_group(fd, n);
+    return n == c->n ? 0 : -ENODEV;
 }
 
 const char *counters_why(int code)
@@ -180,7 +262,7 @@ int counters_find(struct counters *c, struct error *err)
     status = named ? find_named(&l, names, &found, err) : find_known(&l, &found, err);
     dlclose(l.handle);
     if (status == 0)
-        status = try(&found, err);
+        status = check(&found, err);
     if (status == 0)
         *c = found;
     return status;

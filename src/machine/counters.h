@@ -29,9 +29,15 @@ struct counters {
 
 /*
  * 0; or -ENODEV, with err saying what is missing: no counters, no libpfm4, an unknown CPU, an unknown name,
- * or counters that may not be used. Tests each by counting with it. *c is unchanged on failure.
+ * or counters that may not be used, or do not count (counters_check). *c is unchanged on failure.
  */
 int counters_find(struct counters *c, struct error *err);
+/*
+ * Counts a known number of references of this thread. 0; or -ENODEV if the counters cannot be used, are in
+ * use by others, or count less than nine tenths or more than twice as much: hypervisors let events be opened
+ * that never count. counters_find does so, but for software events.
+ */
+int counters_check(const struct counters *c, struct error *err);
 /* Why perf_event_open failed, in words: strerror says "No such file or directory" of an event that is not
  * there. */
 const char *counters_why(int code);

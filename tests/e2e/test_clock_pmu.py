@@ -73,3 +73,10 @@ def test_names(cachegram, record):
             for events in ("task-clock", "NO_SUCH_EVENT")}
     assert b"record-pmu,yes,task-clock," in reported["task-clock"]
     assert b"record-pmu,no," in reported["NO_SUCH_EVENT"]
+
+
+def test_auto_counts(record):
+    """Counters give no ticks, which phases need: they are for who asks for them."""
+    _, db = record(["--gap-us", "4000"], SPIN, env=with_events("task-clock"))
+    with sqlite3.connect(f"file:{db}?mode=ro", uri=True) as con:
+        assert con.execute("select value from run where key = 'clock'").fetchone() == ("count",)
