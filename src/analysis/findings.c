@@ -155,11 +155,26 @@ static int is_same_function(const struct profile_frame *a, const struct profile_
     return a && b && strcmp(a->function, b->function) == 0 && strcmp(a->file, b->file) == 0;
 }
 
+static void set_inlined(const struct analysis_hotspots *h, const struct profile_frame *inlined,
+                        struct analysis_finding *f)
+{
+    double share = 0;
+    if (!analysis_is_own(inlined) || !*inlined->function || strcmp(inlined->function, f->function) == 0)
+        return;
+    for (size_t i = 0; i < h->n; i++)
+        if (is_of(&h->rows[i], f) && is_same_function(analysis_own_frame(h, h->rows[i].frame), inlined))
+            share += h->rows[i].shares.misses_share;
+    if (share < MOST_OF_IT * f->share)
+        return;
+    copy(f->inlined, sizeof f->inlined, inlined->function);
+    f->inlined_share = fmin(1, share / f->share);
+}
+
 /* The user's function with most of the function's misses, if that is another one, inlined there. */
 static void find_inlined(const struct analysis_hotspots *h, struct analysis_finding *f)
 {
     const struct profile_frame *most = NULL;
-    double lead = 0, share = 0;
+    double lead = 0;
     for (size_t i = 0; i < h->n; i++) {
         const struct profile_frame *frame = analysis_own_frame(h, h->rows[i].frame);
         if (!is_of(&h->rows[i], f) || !frame)
@@ -170,15 +185,8 @@ static void find_inlined(const struct analysis_hotspots *h, struct analysis_find
             most = frame;
         }
     }
-    if (!most || !analysis_is_own(most) || !*most->function || strcmp(most->function, f->function) == 0)
-        return;
-    for (size_t i = 0; i < h->n; i++)
-        if (is_of(&h->rows[i], f) && is_same_function(analysis_own_frame(h, h->rows[i].frame), most))
-            share += h->rows[i].shares.misses_share;
-    if (share < MOST_OF_IT * f->share)
-        return;
-    copy(f->inlined, sizeof f->inlined, most->function);
-    f->inlined_share = fmin(1, share / f->share);
+    if (most)
+        set_inlined(h, most, f);
 }
 
 /* The user's line with most of the function's misses, those of library code that is inlined there included.
@@ -209,6 +217,7 @@ static void find_line(const struct analysis_hotspots *h, struct analysis_finding
     copy(f->file, sizeof f->file, line->file);
     f->line = line->line;
     f->line_share = fmin(1, share / f->share);
+    set_inlined(h, line, f);
 }
 
 static void find_object(const struct analysis_hotspots *h, struct analysis_finding *f)
@@ -372,10 +381,60 @@ static enum analysis_remedy remedy_of(const struct analysis_finding *f)
     return fabs((double)f->stride) >= line ? ANALYSIS_REMEDY_ORDER : ANALYSIS_REMEDY_PACK;
 }
 
+/* The data with a large part of the misses. */
+static void find_spread_object(struct profile *p, const char *name,
+                               const struct analysis_hotspots_question *question, struct analysis_spread *s)
+{
+    struct analysis_hotspots_question by_object = *question;
+    struct analysis_hotspots h;
+    struct error ignored;
+    by_object.by = ANALYSIS_BY_NOTHING;
+    by_object.objects = 1;
+    by_object.causes = by_object.calls = 0;
+    if (analysis_hotspots(p, name, &by_object, &h, &ignored) != 0)
+        return;
+    const struct analysis_hotspot *row = h.n > 0 ? &h.rows[0] : NULL;
+    if (row && row->object && row->shares.enough && row->shares.share_low >= LEAST_SHARE) {
+        analysis_object_text(row->object, s->object, sizeof s->object);
+        s->object_share = row->shares.misses_share;
+        s->used_bytes = row->used_share * h.line_bytes;
+    }
+    analysis_hotspots_clear(&h);
+}
+
+/* No function has a large part of the misses: h has them by function. Nonzero: something can be said. */
+static int find_spread(struct profile *p, const char *name, const struct analysis_hotspots *h,
+                       const struct analysis_hotspots_question *question, unsigned level,
+                       struct analysis_spread *s)
+{
+    *s = (struct analysis_spread){.size_bytes = h->size_bytes,
+                                  .level = level,
+                                  .separate = question->separate,
+                                  .exact = h->full,
+                                  .line_bytes = h->line_bytes,
+                                  .used_bytes = NAN};
+    if (h->n == 0 || !(h->total.ratio_high >= LEAST_RATIO))
+        return 0;
+    if (!(h->total.miss_ratio >= LEAST_RATIO) || !(h->total.ratio_low > 0)) {
+        s->few = 1;
+        return 1;
+    }
+    for (size_t i = 0; i < h->n && i < SPREAD_MOST; i++) {
+        const struct analysis_hotspot *row = &h->rows[i];
+        if (row->rest || !row->outer || !*row->outer->function || !row->shares.enough)
+            break;
+        copy(s->functions[s->n], sizeof s->functions[0], row->outer->function);
+        s->shares[s->n++] = row->shares.misses_share;
+    }
+    find_spread_object(p, name, question, s);
+    s->few = s->n == 0 && !*s->object;
+    return 1;
+}
+
 /* Nonzero: there is one. A failure counts as none, since the rest of the report says what is wrong with the
- * profile. */
+ * profile. Where there is none, *spread is set if *spreads becomes nonzero. */
 static int find(struct profile *p, const char *name, const char *wrappers, int separate, unsigned level,
-                struct analysis_finding *f)
+                struct analysis_finding *f, struct analysis_spread *spread, int *spreads)
 {
     double size_bytes = sizes[level - 1];
     struct analysis_hotspots_question question = {.size_bytes = size_bytes,
@@ -397,6 +456,8 @@ static int find(struct profile *p, const char *name, const char *wrappers, int s
         f->cold = h.cold_samples >= ANALYSIS_COLD_LEAST ? h.rows[0].cold : NAN;
         misses = h.rows[0].shares.misses;
         find_caller(&h, f);
+    } else {
+        *spreads = find_spread(p, name, &h, &question, level, spread);
     }
     question.causes = question.calls = 0;
     analysis_hotspots_clear(&h);
@@ -433,10 +494,14 @@ static int find(struct profile *p, const char *name, const char *wrappers, int s
 void analysis_findings(struct profile *p, const char *name, const char *wrappers, int separate,
                        struct analysis_findings *findings)
 {
-    findings->nmisses = 0;
-    for (unsigned level = 1; level <= FINDINGS_MOST; level++)
+    findings->nmisses = findings->nspread = 0;
+    for (unsigned level = 1; level <= FINDINGS_MOST; level++) {
+        int spreads = 0;
         findings->nmisses +=
-            (size_t)find(p, name, wrappers, separate, level, &findings->misses[findings->nmisses]);
+            (size_t)find(p, name, wrappers, separate, level, &findings->misses[findings->nmisses],
+                         &findings->spread[findings->nspread], &spreads);
+        findings->nspread += (size_t)spreads;
+    }
     findings->nshared = analysis_shared(p, name, wrappers, findings->shared);
     findings->nconflicts = analysis_conflicts(p, name, wrappers, findings->conflicts);
 }

@@ -36,8 +36,8 @@ struct analysis_finding {
     char file[512];   /* the user's (analysis_own_frame); "": not known, or the misses are in many lines */
     uint32_t line;
     double line_share; /* part of these misses that the line has */
-    /* Where no line has most of them: the user's function with most, which the compiler has put into this
-     * one; "": there is none. inlined_share: the part of them. */
+    /* The user's function that the line is in, or, where no line has most of them, the one with most, if the
+     * compiler has put it into this one; "": it has not. inlined_share: the part of them. */
     char inlined[FINDINGS_NAME];
     double inlined_share;
     /* The function with the call by which most of these misses were reached; "": not known, or there are
@@ -60,10 +60,30 @@ struct analysis_finding {
     enum analysis_remedy remedy;
 };
 
+#define SPREAD_MOST 3u
+
+/* What is known of the misses in a cache where no function certainly has a large part of them. */
+struct analysis_spread {
+    double size_bytes;
+    unsigned level;
+    int separate;
+    int exact;                  /* the shares are; else their intervals are not shown */
+    int few;                    /* too few misses were seen: nothing below is known */
+    char object[FINDINGS_NAME]; /* data that certainly has a large part of the misses; "": there is none */
+    double object_share;        /* of all misses */
+    unsigned line_bytes;
+    double used_bytes;                          /* of a line of the object; NaN: not known */
+    char functions[SPREAD_MOST][FINDINGS_NAME]; /* with most misses; only those whose share is known */
+    double shares[SPREAD_MOST];
+    size_t n;
+};
+
 /* Only what is significant. */
 struct analysis_findings {
     struct analysis_finding misses[FINDINGS_MOST]; /* at some common sizes, smallest first */
     size_t nmisses;
+    struct analysis_spread spread[FINDINGS_MOST]; /* at the others of these sizes */
+    size_t nspread;
     struct analysis_place shared[PLACES_MOST], conflicts[PLACES_MOST];
     size_t nshared, nconflicts;
 };

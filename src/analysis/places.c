@@ -75,6 +75,7 @@ static int is_same_function(const struct entry *x, const struct entry *y)
 static void name_object(const struct analysis_hotspots *h, uint32_t object, struct analysis_place *place)
 {
     analysis_object_text(object < h->ndata ? &h->data[object] : NULL, place->object, sizeof place->object);
+    place->stack = object < h->ndata && h->data[object].kind == PROFILE_OBJECT_STACK;
 }
 
 /* The function with most of the entries, which are sorted, and its line. */

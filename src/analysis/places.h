@@ -16,6 +16,7 @@
 struct analysis_place {
     double share;                            /* of the references */
     char object[PLACES_NAME];                /* name of the data; "": not known, or it has none */
+    int stack;                               /* the data is one */
     char function[PLACES_NAME], module[512]; /* that makes most of these references; "": not known */
     char file[512];                          /* "": not known, or they are in many lines */
     uint32_t line;

@@ -283,7 +283,8 @@ static void put_text(FILE *out, const struct reading *r, const struct report_sty
                                          .verbose = verbose,
                                          .rows = rows};
     put_answer(out, r, style);
-    if (r->answered || r->findings.nmisses > 0 || r->findings.nshared > 0 || r->findings.nconflicts > 0)
+    if (r->answered || r->findings.nmisses > 0 || r->findings.nspread > 0 || r->findings.nshared > 0 ||
+        r->findings.nconflicts > 0)
         putc('\n', out);
     report_summary_text(out, &r->summary, &parts, style);
     if (r->grid.columns > 0) {

@@ -155,13 +155,21 @@ static void put_name(FILE *out, const char *name)
     report_plain(out, cut);
 }
 
-static void put_code(FILE *out, const char *function, const char *mostly, const char *file, uint32_t line)
+/* inlined: the line's function, if it is another one; else "". */
+static void put_code(FILE *out, const char *function, const char *mostly, const char *file, uint32_t line,
+                     const char *inlined)
 {
     put_name(out, function);
     if (*file) {
         fprintf(out, " (%s", mostly);
         report_plain(out, base_name(file));
-        fprintf(out, ":%" PRIu32 ")", line);
+        fprintf(out, ":%" PRIu32, line);
+        if (*inlined) {
+            fputs(" in ", out);
+            put_name(out, inlined);
+            fputs(", which is inlined", out);
+        }
+        putc(')', out);
     }
 }
 
@@ -180,7 +188,7 @@ static void put_place(FILE *out, const struct analysis_place *s, const char *res
     fputs(rest, out);
     if (*s->function) {
         fputs(", mostly in ", out);
-        put_code(out, s->function, "", s->file, s->line);
+        put_code(out, s->function, "", s->file, s->line, "");
     }
 }
 
@@ -198,11 +206,8 @@ static void put_conflict(FILE *out, const struct analysis_place *s)
 {
     fprintf(out, "At least about %.0f%% of the references are to lines", 100 * s->share);
     put_place(out, s, " that a cache of 32K with 8 ways has lost, although it has room (conflicts)");
-    fprintf(out,
-            ". More than 8 lines in use are multiples of %u bytes apart: make rows, or gaps between arrays, "
-            "a line"
-            " longer.\n",
-            64 * s->line_bytes);
+    fprintf(out, ". More than 8 lines in use are multiples of %u bytes apart%s.\n", 64 * s->line_bytes,
+            s->stack ? "" : ": make rows, or gaps between arrays, a line longer");
 }
 
 /* Not main and its caller in the C library, which have called everything; but of memcpy and the like, main's
@@ -212,6 +217,84 @@ static int caller_is_informative(const struct analysis_finding *f)
     if (strcmp(f->caller, "main") == 0)
         return f->common && f->caller_line > 0;
     return *f->caller && strncmp(f->caller, "__libc_start_", 13) != 0;
+}
+
+static void put_functions(FILE *out, const struct analysis_spread *s)
+{
+    fputs("; first are ", out);
+    for (size_t i = 0; i < s->n; i++) {
+        fputs(i == 0 ? "" : i + 1 < s->n ? ", " : " and ", out);
+        put_name(out, s->functions[i]);
+        fprintf(out, " (%.0f%%%s)", 100 * s->shares[i], i == 0 && *s->object ? " of all misses" : "");
+    }
+}
+
+/* What follows the cache in a sentence. NULL: out of memory. */
+static char *spread_text(const struct analysis_spread *s)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    if (!out)
+        return NULL;
+    if (*s->object) {
+        fputs(" are on ", out);
+        put_name(out, s->object);
+        fputs(s->n > 1 ? ", in several functions" : "", out);
+    }
+    if (s->n > 1)
+        put_functions(out, s);
+    putc('.', out);
+    if (*s->object && s->used_bytes < s->line_bytes / 2.)
+        fprintf(out, " Only %.0f of the %u bytes of a line are used: place together what is used together.",
+                s->used_bytes, s->line_bytes);
+    putc('\n', out);
+    if (fclose(out) == 0)
+        return text;
+    free(text);
+    return NULL;
+}
+
+static void put_spread_cache(FILE *out, const struct analysis_spread *s, int first)
+{
+    char size[SIZE_TEXT];
+    if (*s->object)
+        fprintf(out, "%s%.0f%%", first ? "" : " and ", 100 * s->object_share);
+    else if (first)
+        fprintf(out, "No function %s a quarter", s->exact ? "has" : "is certain to have");
+    fprintf(out, "%s%s%s (a common L%u)",
+            first        ? " of the misses in a cache of "
+            : *s->object ? " at "
+                         : " or ",
+            size_format((uint64_t)s->size_bytes, size), first && s->separate ? " for each thread" : "",
+            s->level);
+}
+
+/* Where nothing else is known, that this is so. */
+static void put_spreads(FILE *out, const struct analysis_findings *findings)
+{
+    size_t few = 0;
+    char *before = NULL;
+    for (size_t i = 0; i < findings->nspread; i++) {
+        const struct analysis_spread *s = &findings->spread[i];
+        char *text = s->few ? NULL : spread_text(s);
+        few += s->few != 0;
+        int same = before && text && strcmp(before, text) == 0;
+        if (before && !same)
+            fputs(before, out);
+        if (text)
+            put_spread_cache(out, s, !same);
+        free(before);
+        before = text;
+    }
+    if (before)
+        fputs(before, out);
+    free(before);
+    if (few > 0 && few == findings->nspread && findings->nmisses == 0)
+        fputs(
+            "Too few misses were seen to say for certain which code has most of them: record longer, with a "
+            "larger --overhead, or with --mode full.\n",
+            out);
 }
 
 void report_findings_text(FILE *out, const struct analysis_findings *findings)
@@ -232,15 +315,15 @@ void report_findings_text(FILE *out, const struct analysis_findings *findings)
                     list[end].level);
         }
         fputs(" are in ", out);
-        put_code(out, f->function, of_line < NEARLY_ALL ? "mostly " : "", f->file, f->line);
-        if (*f->inlined) {
+        put_code(out, f->function, of_line < NEARLY_ALL ? "mostly " : "", f->file, f->line, f->inlined);
+        if (*f->inlined && !*f->file) {
             fputs(of_inlined < NEARLY_ALL ? " (mostly in " : " (in ", out);
             put_name(out, f->inlined);
             fputs(", which is inlined)", out);
         }
         if (caller_is_informative(f)) {
             fputs(f->caller_share > NEARLY_ALL ? ", called by " : ", mostly called by ", out);
-            put_code(out, f->caller, "", f->caller_file, f->caller_line);
+            put_code(out, f->caller, "", f->caller_file, f->caller_line, "");
         }
         if (*f->object) {
             fputs(of_object < NEARLY_ALL ? ", mostly on " : ", on ", out);
@@ -253,6 +336,7 @@ void report_findings_text(FILE *out, const struct analysis_findings *findings)
         put_advice(out, &list[end - 1]);
         putc('\n', out);
     }
+    put_spreads(out, findings);
     for (size_t i = 0; i < findings->nshared; i++)
         put_shared(out, &findings->shared[i]);
     for (size_t i = 0; i < findings->nconflicts; i++)
@@ -288,6 +372,31 @@ void report_places_json(FILE *out, const char *key, const struct analysis_place 
         put_place_json(out, &places[i]);
     }
     fputs(n ? "\n  ]" : "]", out);
+}
+
+static void put_spreads_json(FILE *out, const struct analysis_findings *findings)
+{
+    fputs("  \"spread\": [", out);
+    for (size_t i = 0; i < findings->nspread; i++) {
+        const struct analysis_spread *s = &findings->spread[i];
+        fprintf(out, "%s\n    {\"size_bytes\": %.0f", i ? "," : "", s->size_bytes);
+        if (s->separate)
+            report_json_member_string(out, ", ", "threads", "separate");
+        fprintf(out, ", \"few_samples\": %s", s->few ? "true" : "false");
+        if (*s->object) {
+            report_json_member_string(out, ", ", "object", s->object);
+            report_json_member_number(out, ", ", "object_share", s->object_share);
+            report_json_member_number(out, ", ", "used_bytes_per_line", s->used_bytes);
+        }
+        fputs(", \"functions\": [", out);
+        for (size_t k = 0; k < s->n; k++) {
+            report_json_member_string(out, k ? ", {" : "{", "function", s->functions[k]);
+            report_json_member_number(out, ", ", "miss_share", s->shares[k]);
+            putc('}', out);
+        }
+        fputs("]}", out);
+    }
+    fputs(findings->nspread ? "\n  ],\n" : "],\n", out);
 }
 
 void report_findings_json(FILE *out, const struct analysis_findings *findings)
@@ -339,6 +448,7 @@ void report_findings_json(FILE *out, const struct analysis_findings *findings)
         putc('}', out);
     }
     fputs(n ? "\n  ],\n" : "],\n", out);
+    put_spreads_json(out, findings);
     report_places_json(out, "false_sharing", findings->shared, findings->nshared);
     fputs(",\n", out);
     report_places_json(out, "conflicts", findings->conflicts, findings->nconflicts);

@@ -10,7 +10,7 @@ import sqlite3
 
 import pytest
 
-from conftest import MODES, TARGETS, build_target, run
+from conftest import MODES, TARGETS, build_target, compile_text, run
 
 OPTIONS = {"full": (MODES["full"], 200), "default": ([], 5000), "burst": ([*MODES["burst"], "--allowance", "0"], 20000)}
 SOURCE = "hot_conflicts.c"
@@ -79,3 +79,27 @@ def test_a_line_between_them(mode, program, cachegram, tmp_path):
     assert json.loads(run([cachegram, "report", "--format", "json", db]).out)["conflicts"] == []
     rows = csv.DictReader(io.StringIO(run([cachegram, "hotspots", "--format", "csv", db]).out.decode()))
     assert {row["conflict_share"] for row in rows} == {""}
+
+
+STACK = """static __attribute__((noipa)) long walk(void)
+{
+    volatile char rows[20 * 4096];
+    long sum = 0;
+    for (int i = 0; i < 20 * 4096; i += 4096)
+        rows[i] = 1;
+    for (int k = 0; k < 20000; k++)
+        for (int i = 0; i < 20 * 4096; i += 4096)
+            sum += rows[i];
+    return sum;
+}
+int main(void) { return walk() == 0; }
+"""
+
+
+def test_conflicts_on_a_stack(cachegram, tmp_path):
+    """Of the stack as a whole (there is no debug information) nobody can make rows longer."""
+    compile_text(tmp_path / "a.c", STACK, "-O1")
+    assert run([cachegram, "record", *MODES["full"], "-o", tmp_path / "p.db", "--", tmp_path / "a"]).status == 0
+    text = run([cachegram, "report", tmp_path / "p.db"]).out.decode()
+    assert re.search(r"lines of the stack of main thread that a cache of 32K .*mostly in walk\. More than 8 lines in use are multiples of 4096 "
+                     r"bytes apart\.$", text, re.M)

@@ -379,3 +379,68 @@ def test_sizes_of_report_are_those_of_mrc(cachegram, tmp_path):
     mrc = run([cachegram, "mrc", "--sizes", sizes, db]).out.decode()
     assert len(shown) >= 3
     assert shown == re.findall(rf"^ +(\d+[KM]) .* {number} to +{number}", mrc, re.M)
+
+
+# Eight functions miss on one table, or each on its own one, or so do two threads' loops.
+SPREAD = """#include <stdlib.h>
+struct row { long key; char rest[120]; };
+static struct row *get(int n) { return calloc(n, sizeof(struct row)); }
+#define STEP(name) __attribute__((noipa)) static long name(const struct row *r, int n) \\
+    { long sum = 0; for (int i = 0; i < n; i++) sum += r[i * 7919l % n].key; return sum; }
+STEP(f1) STEP(f2) STEP(f3) STEP(f4) STEP(f5) STEP(f6) STEP(f7) STEP(f8)
+int main(void)
+{
+    int n = 20000;
+    struct row *a = get(n), *b = ONE ? a : get(n), *c = ONE ? a : get(n), *d = ONE ? a : get(n);
+    long sum = 0;
+    for (int i = 0; i < 2; i++)
+        sum += f1(a, n) + f2(b, n) + f3(c, n) + f4(d, n) + f5(a, n) + f6(b, n) + f7(c, n) + f8(d, n);
+    return sum != 0;
+}
+"""
+
+
+@pytest.fixture
+def spread(cachegram, tmp_path):
+    def go(source, *options):
+        compile_text(tmp_path / "a.c", source, "-O2", "-g", "-w")
+        assert run([cachegram, "record", *(options or FULL), "-o", tmp_path / "p.db", "--", tmp_path / "a"]).status == 0
+        return (json.loads(run([cachegram, "report", "--format", "json", tmp_path / "p.db"]).out),
+                run([cachegram, "report", tmp_path / "p.db"]).out.decode())
+    return go
+
+
+def test_misses_of_many_functions_on_one_table(spread):
+    """No function has a quarter of the misses; the data is the same."""
+    found, text = spread(SPREAD.replace("ONE", "1"))
+    assert found["findings"] == [] and [s["size_bytes"] for s in found["spread"]] == [32768, 1 << 20]
+    for s in found["spread"]:
+        assert s["object"] == "blocks of get a.c:3" and s["object_share"] > 0.9 and s["few_samples"] is False
+        assert s["used_bytes_per_line"] == pytest.approx(8, abs=1)
+        assert len(s["functions"]) == 3 and all(f["miss_share"] == pytest.approx(1 / 8, abs=0.02) for f in s["functions"])
+    assert re.search(r"^100% of the misses in a cache of 32K \(a common L1\) and 100% at 1M \(a common L2\) are on blocks of get a.c:3, in several functions; "
+                     r"first are f\d \(1\d% of all misses\), f\d \(1\d%\) and f\d \(1\d%\)\. Only 8 of the 64 bytes", text, re.M), text
+
+
+def test_misses_of_many_functions(spread):
+    found, text = spread(SPREAD.replace("ONE", "0").replace("get(n)", "calloc(n, sizeof *a)"))
+    assert found["findings"] == [] and len(found["spread"]) == 2 and not any("object" in s for s in found["spread"])
+    assert re.search(r"^No function has a quarter of the misses in a cache of 32K \(a common L1\) or 1M \(a common L2\); "
+                     r"first are f\d \(1\d%\), f\d \(1\d%\) and f\d \(1\d%\)\.$", text, re.M), text
+
+
+def test_too_few_misses_are_said_to_be(spread):
+    """A reader should not take the silence of a few bursts for an answer. How many bursts a run gets is random."""
+    for _ in range(8):
+        found, text = spread(SPREAD.replace("ONE", "0").replace("i < 2;", "i < 100;"), "--allowance", "0", "--gap-us", "50000")
+        if found["spread"] and all(s["few_samples"] for s in found["spread"]):
+            break
+    assert found["findings"] == []
+    assert text.count("Too few misses were seen to say for certain which code has most of them") == 1
+
+
+def test_line_of_an_inlined_function(report):
+    first, text = report(LINES.replace("static long walk", "static inline __attribute__((always_inline)) long walk")
+                         .replace("__attribute__((noipa)) ", ""))
+    assert (first["function"], first["line"], first["inlined"]) == ("main", 9, "walk")
+    assert " are in main (mostly a.c:9 in walk, which is inlined), on data." in text
