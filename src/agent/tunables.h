@@ -48,6 +48,9 @@
 /* Instructions in a row that are single-stepped in code that cannot be translated, some 3 us each, before
  * the thread runs natively. */
 #define CONSECUTIVE_STEPS_MOST 1000u
+/* The same in code of 32 bits, which programs that have any execute for long: each signal of a frequent timer
+ * would begin the steps again. */
+#define OTHER_MODE_STEPS_MOST 16u
 /* A burst with single-stepped instructions ends after so much CPU time, which is checked once in so many
  * steps; in full mode its buffer is handed over then, so that the recorder knows of the time: 40 matrix
  * products by AMX, whose loads of tiles are stepped in 33 us each, took 23 s. */

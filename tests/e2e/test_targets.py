@@ -187,6 +187,24 @@ def test_after_seccomp(built, record, how, mode):
     assert total["references"] >= LEAST[mode]
 
 
+@pytest.mark.parametrize("mode", [*MODES, "default"])
+@pytest.mark.parametrize("how", ["traced", "below", "unknown"])
+def test_filter_without_the_agent(built, record, how, mode):
+    """A filter is installed where the agent has ended before, for another reason: it makes no call afterwards."""
+    result, _ = record(MODES.get(mode, []), [built / "late_filter", how])
+    assert (result.status, result.out, result.err) == (0, b"status 0x300\n", b"")
+
+
+@pytest.mark.parametrize("mode", [*MODES, "default", "count"])
+def test_code_of_32_bits(built, record, mode):
+    """In a program of 64 bits. It is not translated, as its bytes mean something else then, and the rest is."""
+    options = {**MODES, "default": [], "count": ["--mode", "count", "--allowance", "0"]}[mode]
+    native, _ = same(built, record, options, [built / "mixed_mode", "10", "1000000"])
+    if native.status == 77:
+        pytest.skip("no executable memory below 4 GB")
+    assert native.out == b"10000000\n"
+
+
 @pytest.mark.parametrize("how", ["execv", "execve", "execlp", "exec-syscall", "spawn"])
 def test_exec_after_seccomp(built, record, how):
     """The filter is inherited, and the agent would not live with it: what is executed goes unprofiled."""

@@ -261,6 +261,9 @@ int burst_enter(struct thread *t, ucontext_t *uc)
         count_add(&proc->count.skipped_gs, 1);
         return 0;
     }
+    t->native.refused = WIRE_NATIVE_CODE;
+    if (arch_other_mode(uc))
+        return 0;
     t->native.refused = WIRE_NATIVE_SIGNAL;
     if (signal_prevents_entry(uc)) {
         count_add(&proc->count.skipped_busy, 1);
@@ -317,7 +320,7 @@ out:
 
 int burst_enter_probe(struct thread *t, ucontext_t *uc, uint64_t *words, uint64_t *end)
 {
-    if (agent_off || session->stop || arch_gs_in_use() || signal_prevents_entry(uc))
+    if (agent_off || session->stop || arch_gs_in_use() || arch_other_mode(uc) || signal_prevents_entry(uc))
         return 0;
     if (!may_enter())
         return 0;
@@ -388,7 +391,7 @@ void burst_reenter(struct thread *t, ucontext_t *uc)
         t->translation.leave_end = WIRE_END_SIGNAL;
     else if (steps_too_long(t))
         t->translation.leave_end = WIRE_END_FULL;
-    else if (!session->stop && signals_handlers_installed() && !arch_gs_in_use())
+    else if (!session->stop && signals_handlers_installed() && !arch_gs_in_use() && !arch_other_mode(uc))
         code = arch_translate(t, arch_pc(uc));
     t->translation.abort_pc = 0;
     if (code && (t->translation.counts || regain_buffer(t))) {

@@ -189,13 +189,13 @@ EXPORT int clone(int (*function)(void *), void *stack, int flags, void *argument
 }
 
 /* Whether this installs a filter. With a bad pointer it is one of the probes by which libraries find out what
- * the kernel supports. If the target has its signals back, a fault would be its own, and there is nothing
- * left to be done. */
+ * the kernel supports. If the target has its signals back, a fault would be its own. Then a bad pointer
+ * counts as a filter: what the agent does about one, it must do before. */
 static int is_filter(long program)
 {
     struct sock_fprog filter;
     if (signals_uninstalled())
-        return 0;
+        return program != 0;
     return target_read(&filter, (const void *)program, sizeof filter) == 0;
 }
 

@@ -21,7 +21,8 @@ void agent_filter_installed(void)
 {
     static int is_hidden;
     if (session && !is_hidden) {
-        int vfork_child = (uint32_t)sys0(SYS_getpid) != process_id && !child_detach_copy();
+        /* Once the agent is gone, no call is made to find out: the filter may already kill for it. */
+        int vfork_child = !agent_gone && (uint32_t)sys0(SYS_getpid) != process_id && !child_detach_copy();
         exec_hide_session(vfork_child);
         is_hidden = !vfork_child;
     }
@@ -31,7 +32,7 @@ void agent_shutdown(enum wire_disabled why)
 {
     if (why == WIRE_OFF_SECCOMP)
         agent_filter_installed();
-    if (agent_gone)
+    if (agent_gone && agent_off != WIRE_OFF_DISPATCH) /* calls are still made by libc then */
         agent_off = (int)why;
     if (agent_gone || !session)
         return;

@@ -162,7 +162,8 @@ void return_to_translated(struct thread *t, ucontext_t *uc)
      * code. */
     int no_code = t->native.refused == WIRE_NATIVE_CODE ||
                   (t->native.refused == WIRE_NATIVE_SPACE && !arch_templates_full());
-    if (no_code && t->burst.consecutive_steps < CONSECUTIVE_STEPS_MOST) {
+    unsigned most = arch_other_mode(uc) ? OTHER_MODE_STEPS_MOST : CONSECUTIVE_STEPS_MOST;
+    if (no_code && t->burst.consecutive_steps < most) {
         t->burst.consecutive_steps++;
         if (enter_after_next(t, uc))
             return;

@@ -25,6 +25,9 @@ int arch_fault_writes(const ucontext_t *uc);
 int arch_fault_fetches(const ucontext_t *uc); /* it was that of an instruction's bytes */
 /* Whether memory may have protection keys. The kernel begins handlers with rights of their own. */
 int arch_has_protection_keys(void);
+/* It executes 32-bit code (a far jump led there), or a code segment of the program's own: its bytes mean
+ * something else than they do for the translator. */
+int arch_other_mode(const ucontext_t *uc);
 /* The next instruction is a system call; the previous one was. */
 int arch_at_call(const ucontext_t *uc);
 int arch_after_call(const ucontext_t *uc);

@@ -88,7 +88,7 @@ double missed_percent(const struct missed *m, int counted, double references, do
 void missed_reasons(const struct missed *m, char *text, size_t size)
 {
     static const char *const words[WIRE_NATIVE_COUNT] = {
-        [WIRE_NATIVE_CODE] = "in code that is not from a file or cannot be read",
+        [WIRE_NATIVE_CODE] = "in code that cannot be read, is not from a file or is of 32 bits",
         [WIRE_NATIVE_SEQUENCE] = "in restartable sequences (rseq)",
         [WIRE_NATIVE_SPACE] = "while the code cache was full",
         [WIRE_NATIVE_BUFFER] = "while no buffer was free",

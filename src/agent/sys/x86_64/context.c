@@ -8,6 +8,7 @@
 #define SYSCALL_BYTES 2
 #define TRAP_DEBUG_EXCEPTION 1
 #define ICEBP 0xf1
+#define USER_CS 0x33
 
 uint64_t arch_pc(const ucontext_t *uc)
 {
@@ -68,6 +69,11 @@ int arch_has_protection_keys(void)
     if (has < 0)
         has = __get_cpuid_count(7, 0, &a, &b, &c, &d) && c & bit_OSPKE;
     return has;
+}
+
+int arch_other_mode(const ucontext_t *uc)
+{
+    return (uint16_t)uc->uc_mcontext.gregs[REG_CSGSFS] != USER_CS;
 }
 
 static int is_call(int64_t pc)
