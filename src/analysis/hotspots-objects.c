@@ -102,7 +102,13 @@ static int name_block(const struct analysis_hotspots *h, const struct profile_ob
     char text[NAME_CAPACITY] = "unknown code";
     const struct profile_object_frame *place = NULL;
     const struct profile_frame *frame = n > 0 ? choose(h, path, n, wrappers, &place) : NULL;
-    if (frame)
+    /* Of Fortran, the array says more than the function. */
+    if (frame && *object->name && strstr(object->name, "::"))
+        fit_text(text, sizeof text - PLACE_CAPACITY, "", object->name);
+    else if (frame && *object->name)
+        snprintf(text, sizeof text - PLACE_CAPACITY, "%.*s::%s", PLACE_CAPACITY, frame->function,
+                 object->name);
+    else if (frame)
         fit_text(text, sizeof text - PLACE_CAPACITY, "", frame->function);
     if (frame && *frame->file)
         snprintf(text + strlen(text), PLACE_CAPACITY, " %s:%s%" PRIu32, base_name(frame->file),

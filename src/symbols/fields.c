@@ -26,6 +26,7 @@
 #include <string.h>
 
 #include "profile/fields.h"
+#include "symbols/allocatables.h"
 #include "symbols/assigned.h"
 #include "symbols/members.h"
 #include "symbols/pointees.h"
@@ -272,6 +273,17 @@ static uint64_t block_bytes(const struct storing *s, const struct profile_object
     return s->code->block_bytes != NULL ? s->code->block_bytes[object->id - 1] : 0;
 }
 
+/* The structure that the elements of an array of Fortran are. 0, or -1. */
+static int find_elements(struct storing *s, const char *path, uint64_t end_of_call, Dwarf_Die *type)
+{
+    struct symbols_allocatable array;
+    if (symbols_allocatable(s->files, path, end_of_call, &array) != 0)
+        return -1;
+    free(array.name);
+    *type = array.elements;
+    return type->addr != NULL && symbols_pointees_has_fields(type) ? 0 : -1;
+}
+
 /* The structure of the variable to which the object's blocks are assigned, by the function that allocates
  * them or, as long as these return a void *, by its callers: *callers of them. Likewise. */
 static int find_assigned(struct storing *s, const struct profile_object *object, struct pointee *assigned,
@@ -290,7 +302,8 @@ static int find_assigned(struct storing *s, const struct profile_object *object,
         const struct scopes *scopes = image != NULL ? symbols_image_scopes(image, offset, &address) : NULL;
         if (scopes == NULL)
             return -1;
-        if (symbols_assigned(s->files, path, offset + 1, block_bytes(s, object), &assigned->type) == 0) {
+        if (symbols_assigned(s->files, path, offset + 1, block_bytes(s, object), &assigned->type) == 0 ||
+            find_elements(s, path, offset + 1, &assigned->type) == 0) {
             assigned->definitions = symbols_image_definitions(image);
             if (symbols_members_size(assigned->definitions, &assigned->type, &size) != 0 || size == 0)
                 return -1;

@@ -9,6 +9,7 @@
 #include "base/octaves.h"
 #include "profile/site-counts.h"
 #include "profile/sites.h"
+#include "symbols/allocatables.h"
 #include "symbols/fields.h"
 #include "symbols/jit-map.h"
 #include "symbols/naming.h"
@@ -242,6 +243,18 @@ static int store_path(struct naming *n, const struct profile_object *object)
     return code;
 }
 
+/* The array of Fortran for which a block was allocated, malloc'ed. NULL: not known. */
+static char *name_array(struct naming *n, const struct profile_object *object)
+{
+    char *end;
+    size_t file = strtoull(object->name, &end, 16);
+    struct symbols_allocatable array;
+    if (*end != '+' || file >= n->code->nfiles ||
+        symbols_allocatable(&n->files, n->code->files[file], strtoull(end + 1, NULL, 16) + 1, &array) != 0)
+        return NULL;
+    return array.name;
+}
+
 static int store_objects(struct naming *n)
 {
     int code = 0;
@@ -249,12 +262,15 @@ static int store_objects(struct naming *n)
         struct profile_object object = n->code->objects[i];
         object.references = n->object_references[i + 1];
         object.firsts = n->object_firsts[i + 1];
+        char *array = NULL;
         if (object.kind == PROFILE_OBJECT_BLOCK && n->object_used[i + 1]) {
             code = store_path(n, &object);
-            object.name = (char *)"";
+            array = name_array(n, &object);
+            object.name = array != NULL ? array : (char *)"";
         }
         if (code == 0 && n->object_used[i + 1])
             code = profile_add_object(n->profile, &object, n->err);
+        free(array);
     }
     return code;
 }

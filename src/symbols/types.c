@@ -229,6 +229,20 @@ int symbols_types_find(struct symbols_types *t, uint64_t address, uint64_t offse
                : -1;
 }
 
+int symbols_types_variable(struct symbols_types *t, uint64_t address, Dwarf_Die *variable)
+{
+    const struct variable *found = find_variable(t, address);
+    if (found == NULL)
+        return -1;
+    *variable = found->die;
+    return 0;
+}
+
+struct definitions *symbols_types_definitions(struct symbols_types *t)
+{
+    return t->definitions;
+}
+
 int symbols_types_element(struct symbols_types *t, uint64_t address, Dwarf_Die *type)
 {
     struct variable *variable = find_variable(t, address);

@@ -23,6 +23,9 @@ void symbols_types_free(struct symbols_types *t); /* NULL is allowed */
  */
 int symbols_types_find(struct symbols_types *t, uint64_t address, uint64_t offset,
                        struct symbols_field *field);
+/* The variable at the address. 0, or -1: not known. */
+int symbols_types_variable(struct symbols_types *t, uint64_t address, Dwarf_Die *variable);
+struct definitions *symbols_types_definitions(struct symbols_types *t);
 /* What the variable at the address is, or is an array of. 0, or -1: not known. */
 int symbols_types_element(struct symbols_types *t, uint64_t address, Dwarf_Die *type);
 /* The structure to which the variable at the address points. 0, or -1. */

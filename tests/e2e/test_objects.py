@@ -606,17 +606,101 @@ end program
 """
 
 
-def test_arrays_of_one_line(cachegram, tmp_path):
-    """gfortran's columns are those of statements: the calls of one have numbers."""
+@pytest.mark.parametrize("debug, names", [("-g", ("arrays::a arrays.f90:6", "arrays::b arrays.f90:6")),
+                                          ("-g1", ("arrays arrays.f90:6 call 1", "arrays arrays.f90:6 call 2"))])
+def test_arrays_of_one_line(debug, names, cachegram, tmp_path):
+    """gfortran's columns are those of statements: the calls of one have numbers, where -g1 does not name the arrays."""
     (tmp_path / "arrays.f90").write_text(ARRAYS)
-    subprocess.run(["gfortran", "-O1", "-g", "-o", "arrays", "arrays.f90"], cwd=tmp_path, check=True)
+    subprocess.run(["gfortran", "-O1", debug, "-o", "arrays", "arrays.f90"], cwd=tmp_path, check=True)
     subprocess.run([cachegram, "record", "--mode", "full", "-o", "x.db", "./arrays"], cwd=tmp_path, check=True, stdout=subprocess.DEVNULL)
     out = run([cachegram, "hotspots", tmp_path / "x.db", "--by", "object", "--size", "32K", "--format", "csv"]).out.decode()
     misses = {r["object"]: float(r["miss_share"]) for r in csv.DictReader(io.StringIO(out))}
-    first, second = (misses[f"block of arrays arrays.f90:6 call {n}"] for n in (1, 2))
+    first, second = (misses[f"block of {name}"] for name in names)
     assert "block of arrays arrays.f90:6" not in misses
     # a: written once, and read five times; b, twice as large: written and read once
     assert first / second == pytest.approx(6 / 4, rel=0.02)
+
+
+ALLOCATABLES = """
+module store
+  implicit none
+  type cell
+    real(8) :: mass, speed, spare(14)
+  end type
+  type(cell), allocatable :: cells(:)
+  real(8), pointer :: table(:)
+contains
+  subroutine make(a, n)
+    real(8), allocatable, intent(out) :: a(:)
+    integer, intent(in) :: n
+    allocate(a(n))
+  end subroutine
+  subroutine fill(a)
+    real(8), intent(inout) :: a(:)
+    integer :: i
+    do i = 1, size(a)
+      a(i) = i
+    end do
+  end subroutine
+  real(8) function passes(n)
+    integer, intent(in) :: n
+    real(8), allocatable :: local(:), passed(:)
+    integer :: i, k
+    allocate(local(n))
+    call make(passed, n)
+    call fill(local)
+    call fill(passed)
+    passes = 0
+    do k = 1, 3
+      do i = 1, n
+        passes = passes + local(i) * passed(n + 1 - i)
+      end do
+    end do
+    deallocate(local)
+  end function
+  real(8) function speeds()
+    integer :: i, k
+    speeds = 0
+    do k = 1, 9
+      do i = 1, size(cells)
+        speeds = speeds + cells(i)%speed
+      end do
+    end do
+  end function
+end module
+program main
+  use store
+  implicit none
+  real(8) :: s
+  integer :: i
+  allocate(cells(20000), table(100000))
+  do i = 1, 20000
+    cells(i)%mass = i
+    cells(i)%speed = i + 1
+  end do
+  table = 3
+  s = 0
+  do i = 1, 3
+    s = s + passes(100000) + speeds() + table(i * 7919)
+    call fill(table)
+  end do
+  print *, s
+end program
+"""
+
+
+@pytest.mark.parametrize("level, local, passed", [("-O0", "store::passes::local", "store::make"), ("-O3", "store::passes::local", "store::make::a")])
+def test_allocatable_arrays_have_their_names(level, local, passed, cachegram, tmp_path):
+    """Of a module, of a function and of its caller; and the fields of their elements. (Where optimized code has no place for
+    a descriptor, and where it is reached through the frame, the function is named instead.)"""
+    (tmp_path / "a.f90").write_text(ALLOCATABLES.lstrip())
+    subprocess.run(["gfortran", level, "-g", "-o", "a", "a.f90"], cwd=tmp_path, check=True)
+    subprocess.run([cachegram, "record", "--mode", "full", "-o", "x.db", "./a"], cwd=tmp_path, check=True, stdout=subprocess.DEVNULL)
+    out = run([cachegram, "hotspots", tmp_path / "x.db", "--by", "field", "--size", "32K", "--format", "csv"]).out.decode()
+    rows = [r for r in csv.DictReader(io.StringIO(out)) if float(r["miss_share"]) > 0.01]
+    assert {r["object"].removeprefix("block of ") for r in rows} == {
+        "store::cells a.f90:52", "store::table a.f90:52", f"{local} a.f90:25", f"{passed} a.f90:12"}
+    assert max((float(r["miss_share"]), r["field_type"], r["field"]) for r in rows if "cells" in r["object"])[1:] == ("cell", "speed")
 
 
 SOME_CALLS = """
