@@ -194,6 +194,82 @@ void stepped(struct thread *t, ucontext_t *uc)
     } /* else: a process that the stepped call created, or a step that was given up */
 }
 
+/* Ends the burst with registers as the target has them and its own signal mask. */
+static void end_restored(struct thread *t, ucontext_t *uc, enum wire_end why, uint32_t detail, uint64_t *end,
+                         uint32_t insns)
+{
+    set_mask_of(uc, t->generated.app_mask);
+    burst_end(t, why, detail, end, insns);
+}
+
+/* A signal of the target's waits for the burst's end. */
+static int signal_waits(const struct thread *t)
+{
+    uint64_t pending = 0;
+    sys2(SYS_rt_sigpending, &pending, sizeof pending);
+    return (pending & ~t->generated.app_mask & ~FAULT_SIGNALS) || t->signals.held_signals;
+}
+
+/*
+ * Full mode, and the buffer is full at a record of which the words up to `end` are written: they go on in the
+ * next buffer, and so does the burst, unless a signal must be delivered first.
+ */
+static void next_buffer(struct thread *t, ucontext_t *uc, uint64_t *record, const uint64_t *end, int filtered)
+{
+    int must_leave = signal_waits(t);
+    if (filtered && must_leave) {
+        uint32_t insns = arch_restore(t, uc);
+        end_restored(t, uc, WIRE_END_SIGNAL, 0, record, insns);
+        return;
+    }
+    size_t words = (size_t)(end - record);
+    uint64_t partial[BLOCK_WORDS + 8];
+    memcpy(partial, record, words * sizeof *partial);
+    if (burst_next_buffer(t, record) < 0) {
+        arch_restore(t, uc);
+        if (!session->stop)
+            agent_disable(WIRE_OFF_COLLECTOR);
+        end_restored(t, uc, WIRE_END_EXIT, 0, t->generated.cursor, 0);
+        return;
+    }
+    memcpy(t->burst.buffer_start, partial, words * sizeof *partial);
+    arch_moved_buffer(uc, t->burst.buffer_start);
+    if (must_leave) {
+        uint32_t insns = arch_restore(t, uc);
+        end_restored(t, uc, WIRE_END_SIGNAL, 0, t->burst.buffer_start + words, words ? insns : 0);
+    }
+}
+
+/* The buffer is full, or so many references were counted as were to be. */
+static void buffer_full(struct thread *t, ucontext_t *uc, uint64_t *record, uint64_t *end, int filtered)
+{
+    if (t->translation.counts) {
+        burst_counting_stopped(t, uc);
+    } else if (t->burst.full && agent_records_all() && !session->stop && !agent_off && !burst_forbidden()) {
+        next_buffer(t, uc, record, end, filtered);
+    } else {
+        uint32_t insns = arch_restore(t, uc);
+        /* If nothing of the record that did not fit was written, the one before is the last. */
+        end_restored(t, uc, WIRE_END_FULL, 0, end, filtered || end > record ? insns : UINT32_MAX);
+    }
+}
+
+/* An instruction of the target's faults, which its handler, or the kernel, is to see as natively. */
+static void target_fault(struct thread *t, int sig, siginfo_t *info, ucontext_t *uc, uint64_t *record,
+                         uint64_t *end, int filtered)
+{
+    uint64_t at = arch_pc(uc);
+    uint32_t insns = arch_restore(t, uc);
+    if (!t->translation.counts && !filtered) /* then there is no unfinished record */
+        insns += (uint32_t)arch_record_partial(uc, record, insns);
+    if ((uint64_t)info->si_addr == at) /* si_addr of SIGFPE and SIGILL is the instruction */
+        info->si_addr = (void *)arch_pc(uc);
+    /* The unfinished record has all words that its executed instructions refer to. */
+    if (!t->translation.counts && end > t->translation.buffer_end)
+        end = t->translation.buffer_end;
+    end_restored(t, uc, WIRE_END_FAULT, (uint32_t)sig, end, insns);
+}
+
 int burst_fault(struct thread *t, int sig, siginfo_t *info, ucontext_t *uc)
 {
     uint64_t *record = t->generated.cursor, *end = t->generated.cursor;
@@ -203,77 +279,23 @@ int burst_fault(struct thread *t, int sig, siginfo_t *info, ucontext_t *uc)
         burst_leave(t, uc);
         return 0;
     case FAULT_FULL:
-        if (t->translation.counts) {
-            burst_counting_stopped(t, uc);
-            return 0;
-        }
-        if (t->burst.full && agent_records_all() && !session->stop && !agent_off && !burst_forbidden()) {
-            uint64_t pending = 0;
-            sys2(SYS_rt_sigpending, &pending, sizeof pending);
-            int must_leave = (pending & ~t->generated.app_mask & ~FAULT_SIGNALS) || t->signals.held_signals;
-            if (filtered && must_leave) {
-                uint32_t insns = arch_restore(t, uc);
-                set_mask_of(uc, t->generated.app_mask);
-                burst_end(t, WIRE_END_SIGNAL, 0, record, insns);
-                return 0;
-            }
-            size_t words = (size_t)(end - record);
-            uint64_t partial[BLOCK_WORDS + 8];
-            memcpy(partial, record, words * sizeof *partial);
-            if (burst_next_buffer(t, record) == 0) {
-                memcpy(t->burst.buffer_start, partial, words * sizeof *partial);
-                arch_moved_buffer(uc, t->burst.buffer_start);
-                if (!must_leave)
-                    return 0;
-                /* Leave, so that the pending signal is delivered; the burst goes on after it. */
-                uint32_t insns = arch_restore(t, uc);
-                set_mask_of(uc, t->generated.app_mask);
-                burst_end(t, WIRE_END_SIGNAL, 0, t->burst.buffer_start + words, words ? insns : 0);
-                return 0;
-            }
-            arch_restore(t, uc);
-            set_mask_of(uc, t->generated.app_mask);
-            if (!session->stop)
-                agent_disable(WIRE_OFF_COLLECTOR);
-            burst_end(t, WIRE_END_EXIT, 0, t->generated.cursor, 0);
-            return 0;
-        }
-        {
-            uint32_t insns = arch_restore(t, uc);
-            set_mask_of(uc, t->generated.app_mask);
-            /* If nothing of the record that did not fit was written, the one before is the last. */
-            burst_end(t, WIRE_END_FULL, 0, end, filtered || end > record ? insns : UINT32_MAX);
-        }
+        buffer_full(t, uc, record, end, filtered);
         return 0;
     case FAULT_STALE:
         t->generated.cursor = record;
-        if (arch_continue(t, uc))
-            return 0;
-        set_mask_of(uc, t->generated.app_mask);
-        burst_end(t, (enum wire_end)t->translation.leave_end, t->translation.leave_detail, record,
-                  UINT32_MAX);
+        if (!arch_continue(t, uc))
+            end_restored(t, uc, (enum wire_end)t->translation.leave_end, t->translation.leave_detail, record,
+                         UINT32_MAX);
         return 0;
     case FAULT_CODE: /* executed natively, it faults by itself */
         arch_restore(t, uc);
-        set_mask_of(uc, t->generated.app_mask);
-        burst_end(t, WIRE_END_CODE, 0, record, UINT32_MAX);
+        end_restored(t, uc, WIRE_END_CODE, 0, record, UINT32_MAX);
         /* In translated code the source check would fault again, endlessly. */
         t->burst.left_because = WIRE_END_INSTRUCTION;
         return 0;
-    case FAULT_TARGET: {
-        uint64_t at = arch_pc(uc);
-        uint32_t insns = arch_restore(t, uc);
-        if (!t->translation.counts && !filtered) /* then there is no unfinished record */
-            insns += (uint32_t)arch_record_partial(uc, record, insns);
-        set_mask_of(uc, t->generated.app_mask);
-        if ((uint64_t)info->si_addr == at) /* si_addr of SIGFPE and SIGILL is the instruction */
-            info->si_addr = (void *)arch_pc(uc);
-        /* The unfinished record has all words that its executed instructions refer to. */
-        if (!t->translation.counts && end > t->translation.buffer_end)
-            end = t->translation.buffer_end;
-        burst_end(t, WIRE_END_FAULT, (uint32_t)sig, end, insns);
+    case FAULT_TARGET:
+        target_fault(t, sig, info, uc, record, end, filtered);
         return 1;
-    }
     default:
         agent_disable(WIRE_OFF_TROUBLE);
         return 1;

@@ -412,84 +412,124 @@ static enum wire_block_end block_end(const struct insn *last)
                                                                          : WIRE_BLOCK_OTHER;
 }
 
+/* A block in the making: its instructions are insns[0..n). */
+struct making {
+    struct block *block;
+    uint64_t pc;
+    unsigned n;
+    const struct insn *end; /* ends the block; NULL: it goes on with what follows */
+    int scratch, cursor;    /* NO_REG: it records nothing */
+    int is_agent_code;      /* nothing of it is the target's */
+    unsigned count;         /* instructions so far */
+    unsigned nplaces;
+    enum wire_block_end ends;
+};
+
+/* Saves the registers that the code needs. Returns where the record's first word is to be, in the code. */
+static uint8_t *emit_beginning(const struct making *m)
+{
+    struct block *b = m->block;
+    b->scratch = (int8_t)m->scratch;
+    b->cursor = (int8_t)m->cursor;
+    emit_gs_store(&cache_out, T_SPILL_A, m->scratch);
+    emit_gs_store(&cache_out, T_SPILL_B, m->cursor);
+    emit_gs_load(&cache_out, m->cursor, T_CURSOR);
+    b->fast = cache_out.at;
+    if (source.may_change)
+        emit_source_check(b, b->source_bytes);
+    emit_store_imm(&cache_out, m->cursor, 0, 0);
+    return cache_out.at - 4;
+}
+
+static void emit_record(const struct making *m, unsigned i)
+{
+    const struct insn *d = &insns[i];
+    if (m->block->filtered)
+        filter_emit(&cache_out, i, m->scratch, m->cursor);
+    else if (m->is_agent_code && d->class == INSN_RETURN)
+        template_record_return(&template);
+    else if (!insn_is_native(d) && !m->is_agent_code)
+        template_record(&template, d, i, (uint32_t)(d->pc - m->pc));
+}
+
+static void emit_end(struct making *m, unsigned i)
+{
+    const struct insn *d = m->end;
+    emit_terminator(d, i, m->scratch, m->cursor, m->scratch != NO_REG,
+                    m->block->filtered ? 0 : 8 * template.slots);
+    m->count += !insn_is_native(d);
+    if (!m->is_agent_code || d->class == INSN_RETURN) /* the stores of its calls are not recorded */
+        m->ends = block_end(d);
+}
+
+/* The instructions, each after what records it. NULL, or the one that cannot be translated. */
+static const struct insn *emit_insns(struct making *m)
+{
+    for (unsigned i = 0; i < m->n; i++) {
+        const struct insn *d = &insns[i];
+        uint64_t next = d->pc + d->in.length;
+        m->nplaces = add_place(m->nplaces, m->block, d->pc, i);
+        emit_record(m, i);
+        if (d == m->end) {
+            emit_end(m, i);
+            return NULL;
+        }
+        if (source_copy(&cache_out, d, m->scratch))
+            return d;
+        m->count++;
+        if (d->class == INSN_REP) {
+            m->nplaces = add_place(m->nplaces, m->block, next, i + 1);
+            if (!m->is_agent_code)
+                template_record_after(&template);
+        }
+        if (!m->block->filtered)
+            template_follow(&template, d);
+        if (i + 1 == m->n || template_full(&template)) {
+            m->nplaces = add_place(m->nplaces, m->block, next, i + 1);
+            emit_advance(m->cursor, m->block->filtered ? 0 : 8 * template.slots);
+            uint8_t *jump = emit_jump(&cache_out);
+            emit_link(jump, next, m->scratch, m->cursor);
+            return NULL;
+        }
+    }
+    return NULL;
+}
+
 /* Makes the block. NULL: not possible. */
 static struct block *make(struct thread *t, uint64_t pc, int hint_scratch, int hint_cursor)
 {
-    int last, low, scratch = NO_REG, cursor = NO_REG;
-    unsigned used, n = decode_block(pc, &last, &used, &low), count = 0, nplaces = 0;
-    if (n == 0)
+    struct making m = {.pc = pc, .scratch = NO_REG, .cursor = NO_REG, .ends = WIRE_BLOCK_OTHER};
+    int last, low;
+    unsigned used;
+    m.n = decode_block(pc, &last, &used, &low);
+    if (m.n == 0)
         return not_translated(t, WIRE_END_CODE, 0);
-    struct block *b = cache_next();
-    uint8_t *begin = (uint8_t *)(((uintptr_t)cache_out.at + 15) & ~(uintptr_t)15);
+    struct block *b = m.block = cache_next();
+    uint8_t *begin = (uint8_t *)(((uintptr_t)cache_out.at + 15) & ~(uintptr_t)15), *header = NULL;
     cache_out.at = begin;
     *b = (struct block){.pc = pc, .code = begin, .scratch = -1, .cursor = -1};
-    b->source_bytes = (uint16_t)(insns[n - 1].pc + insns[n - 1].in.length - pc);
-    const struct insn *end = last ? &insns[n - 1] : NULL;
-    int records = !(n == 1 && end && insn_is_native(end));
-    uint8_t *header = NULL;
+    b->source_bytes = (uint16_t)(insns[m.n - 1].pc + insns[m.n - 1].in.length - pc);
+    m.end = last ? &insns[m.n - 1] : NULL;
+    int records = !(m.n == 1 && m.end && insn_is_native(m.end));
     if (records) {
-        if (!pick_pair(used, low, hint_scratch, hint_cursor, &scratch, &cursor))
+        if (!pick_pair(used, low, hint_scratch, hint_cursor, &m.scratch, &m.cursor))
             return not_translated(t, WIRE_END_INSTRUCTION, insns[0].in.mnemonic);
-        b->scratch = (int8_t)scratch;
-        b->cursor = (int8_t)cursor;
-        emit_gs_store(&cache_out, T_SPILL_A, scratch);
-        emit_gs_store(&cache_out, T_SPILL_B, cursor);
-        emit_gs_load(&cache_out, cursor, T_CURSOR);
-        b->fast = cache_out.at;
-        if (source.may_change)
-            emit_source_check(b, b->source_bytes);
-        emit_store_imm(&cache_out, cursor, 0, 0);
-        header = cache_out.at - 4;
+        header = emit_beginning(&m);
     }
-    int is_agent_code = region_is_agent(pc);
-    if (records && session->filters && filter_plan(&template, insns, is_agent_code ? 0 : n, pc)) {
+    m.is_agent_code = region_is_agent(pc);
+    if (records && session->filters && filter_plan(&template, insns, m.is_agent_code ? 0 : m.n, pc)) {
         b->filtered = (uint16_t)(cache_out.at - b->code);
-        emit_lea(&cache_out, cursor, cursor, 8);
+        emit_lea(&cache_out, m.cursor, m.cursor, 8);
     } else {
-        template_init(&template, &cache_out, scratch, cursor);
+        template_init(&template, &cache_out, m.scratch, m.cursor);
     }
-    nplaces = add_place(nplaces, b, pc, 0);
-    uint64_t next = pc;
-    enum wire_block_end ends = WIRE_BLOCK_OTHER;
-    for (unsigned i = 0; i < n; i++) {
-        const struct insn *d = &insns[i];
-        nplaces = add_place(nplaces, b, d->pc, i);
-        int is_agent_return = is_agent_code && d->class == INSN_RETURN;
-        if (b->filtered)
-            filter_emit(&cache_out, i, scratch, cursor);
-        else if (is_agent_return)
-            template_record_return(&template);
-        else if (!insn_is_native(d) && !is_agent_code)
-            template_record(&template, d, i, (uint32_t)(d->pc - pc));
-        if (d == end) {
-            emit_terminator(d, i, scratch, cursor, records, b->filtered ? 0 : 8 * template.slots);
-            count += !insn_is_native(d);
-            if (!is_agent_code || is_agent_return) /* the stores of its calls are not recorded */
-                ends = block_end(d);
-            break;
-        }
-        if (source_copy(&cache_out, d, scratch)) {
-            cache_out.at = begin;
-            return not_translated(t, WIRE_END_INSTRUCTION, d->in.mnemonic);
-        }
-        next = d->pc + d->in.length;
-        count++;
-        if (d->class == INSN_REP) {
-            nplaces = add_place(nplaces, b, next, i + 1);
-            if (!is_agent_code)
-                template_record_after(&template);
-        }
-        if (!b->filtered)
-            template_follow(&template, d);
-        if (i + 1 == n || (template_full(&template) && i + 1 < n)) {
-            nplaces = add_place(nplaces, b, next, i + 1);
-            emit_advance(cursor, b->filtered ? 0 : 8 * template.slots);
-            uint8_t *jump = emit_jump(&cache_out);
-            emit_link(jump, next, scratch, cursor);
-            break;
-        }
+    m.nplaces = add_place(m.nplaces, b, pc, 0);
+    const struct insn *untranslatable = emit_insns(&m);
+    if (untranslatable != NULL) {
+        cache_out.at = begin;
+        return not_translated(t, WIRE_END_INSTRUCTION, untranslatable->in.mnemonic);
     }
-    uint32_t id = publish(pc, is_agent_code ? 0 : count, records, ends, b->source_bytes);
+    uint32_t id = publish(pc, m.is_agent_code ? 0 : m.count, records, m.ends, b->source_bytes);
     if (!id) {
         cache_out.at = begin;
         return not_translated(t, WIRE_END_SPACE, 0);
@@ -499,8 +539,8 @@ static struct block *make(struct thread *t, uint64_t pc, int hint_scratch, int h
         word |= session->filters ? (uint32_t)WIRE_FILTERED : 0;
         __builtin_memcpy(header, &word, 4);
     }
-    count_add(&proc->count.insns, count);
-    return cache_add(places, nplaces);
+    count_add(&proc->count.insns, m.count);
+    return cache_add(places, m.nplaces);
 }
 
 struct block *translate_block(struct thread *t, uint64_t pc, int hint_scratch, int hint_cursor)
