@@ -67,38 +67,72 @@ static int store_numbers(struct profile *p, const struct number *numbers, size_t
     return status;
 }
 
-static int store_results(struct run *r, int exit_status, struct error *err)
+/* CPU seconds of the run and what they were used for, and what was counted in it. */
+struct account {
+    double target, bursts, watching, starts, recorder;
+    struct drain_counting counted;
+    uint64_t counted_references, counted_strings;
+    int all_counted; /* every reference between full mode and the last burst was counted */
+};
+
+static struct account account_of(struct run *r)
 {
-    struct collect_result *result = r->result;
     const struct reduce_totals *t = reduce_totals(r->reducer);
-    double target = cpu_seconds(&r->usage);
+    struct budget_use use = drain_use(r->drain);
     uint64_t burst_ns = drain_burst_cpu_ns(r->drain) - r->before.burst_ns + r->recorded_ns;
     if (r->full && burst_ns < t->burst_cpu_ns)
         burst_ns = t->burst_cpu_ns;
-    double bursts = (double)burst_ns * 1e-9;
-    /* Counting was perhaps not over before the program's end. */
-    struct drain_counting counted =
-        r->pace.counts || r->clock == COLLECT_CLOCK_COUNT_ALWAYS ? drain_counting(r->drain) : r->counted;
-    uint64_t counted_references = drain_all_counted(r->drain) + t->counted_references;
-    uint64_t strings = drain_all_counted_strings(r->drain);
-    struct budget_use use = drain_use(r->drain);
-    double watching = (double)use.watch_ns * 1e-9, starts = (double)use.start_ns * 1e-9;
-    double budgeted = bursts + watching + starts, added = budgeted + counted.added_ns * 1e-9;
-    int all_counted = counted_references > 0 && r->clock == COLLECT_CLOCK_COUNT;
+    struct account a = {
+        .target = cpu_seconds(&r->usage),
+        .bursts = (double)burst_ns * 1e-9,
+        .watching = (double)use.watch_ns * 1e-9,
+        .starts = (double)use.start_ns * 1e-9,
+        /* Until now: the names of functions and lines may take as long as all that was recorded (cc1plus). */
+        .recorder = (double)(clock_ns(CLOCK_PROCESS_CPUTIME_ID) - r->recorder_before_ns) * 1e-9,
+        /* Counting was perhaps not over before the program's end. */
+        .counted =
+            r->pace.counts || r->clock == COLLECT_CLOCK_COUNT_ALWAYS ? drain_counting(r->drain) : r->counted,
+        .counted_references = drain_all_counted(r->drain) + t->counted_references,
+        .counted_strings = drain_all_counted_strings(r->drain),
+    };
+    if (a.counted_strings < r->counted_strings)
+        a.counted_strings = r->counted_strings;
+    a.all_counted = a.counted_references > 0 && r->clock == COLLECT_CLOCK_COUNT;
+    return a;
+}
+
+/* CPU seconds that are paid from the budget; counting all references is not. */
+static double budgeted(const struct account *a)
+{
+    return a->bursts + a->watching + a->starts;
+}
+
+static void set_result(struct run *r, const struct account *a)
+{
+    struct collect_result *result = r->result;
+    const struct reduce_totals *t = reduce_totals(r->reducer);
+    double added = budgeted(a) + a->counted.added_ns * 1e-9;
+    double program_seconds = r->full ? a->target : a->target - added;
 
     /* Without a reducer only the trace was written, which counts references. */
     result->references = r->reducer != NULL ? t->decoded.references : result->trace_references;
     result->full = r->full;
     result->full_references = t->full_references;
-    result->bursts = r->reducer != NULL ? t->bursts : r->full ? 0 : use.bursts;
+    result->bursts = r->reducer != NULL ? t->bursts : r->full ? 0 : drain_use(r->drain).bursts;
     /* All of a burst counts as overhead, although part of it is the program's own work, except what the agent
      * knows not to be overhead (system calls). In full mode there is nothing to compare with. */
-    result->overhead_percent = !r->full && target > added ? 100 * added / (target - added) : NAN;
-    result->cpu_seconds = target;
-    /* Until now: the names of functions and lines may take as long as all that was recorded (cc1plus). */
-    double recorder_seconds = (double)(clock_ns(CLOCK_PROCESS_CPUTIME_ID) - r->recorder_before_ns) * 1e-9;
-    double program_seconds = r->full ? target : target - added;
-    result->recorder_overhead_percent = program_seconds > 0 ? 100 * recorder_seconds / program_seconds : NAN;
+    result->overhead_percent = !r->full && program_seconds > 0 ? 100 * added / program_seconds : NAN;
+    result->cpu_seconds = a->target;
+    result->recorder_overhead_percent = program_seconds > 0 ? 100 * a->recorder / program_seconds : NAN;
+}
+
+static int store_results(struct run *r, int exit_status, struct error *err)
+{
+    const struct account a = account_of(r);
+    const struct reduce_totals *t = reduce_totals(r->reducer);
+    const struct collect_result *result = r->result;
+    double native_ns = a.counted.native_ns;
+    set_result(r, &a);
 
     const struct number numbers[] = {
         {"references", (double)result->references},
@@ -111,30 +145,29 @@ static int store_results(struct run *r, int exit_status, struct error *err)
         {"full_references", r->full ? NAN : (double)t->full_references},
         {"full_cold", r->full ? NAN : (double)t->full_cold},
         {"full_left", r->full ? NAN : (double)t->full_left},
-        {"rest_cpu_seconds", t->full_references > 0 && !r->full ? rest_seconds(r, budgeted) : NAN},
+        {"rest_cpu_seconds", t->full_references > 0 && !r->full ? rest_seconds(r, budgeted(&a)) : NAN},
         {"full_cpu_seconds", r->full ? NAN : (double)r->full_ns * 1e-9},
-        {"counted_references", all_counted ? (double)counted_references : NAN},
-        {"counted_string_references",
-         all_counted ? (double)(strings > r->counted_strings ? strings : r->counted_strings) : NAN},
-        {"counted_cpu_seconds", all_counted ? (counted.native_ns + counted.added_ns) * 1e-9 : NAN},
-        {"counted_refs_per_ns", all_counted && counted.native_ns > 0 ? (double)drain_all_counted(r->drain) /
-                                                                           (counted.native_ns * user_share(r))
-                                                                     : NAN},
+        {"counted_references", a.all_counted ? (double)a.counted_references : NAN},
+        {"counted_string_references", a.all_counted ? (double)a.counted_strings : NAN},
+        {"counted_cpu_seconds", a.all_counted ? (native_ns + a.counted.added_ns) * 1e-9 : NAN},
+        {"counted_refs_per_ns", a.all_counted && native_ns > 0
+                                    ? (double)drain_all_counted(r->drain) / (native_ns * user_share(r))
+                                    : NAN},
         {"clock_references", r->clock == COLLECT_CLOCK_COUNT_ALWAYS && !r->full
                                  ? (double)(drain_counted(r->drain) + t->decoded.references)
                                  : NAN},
         {"bad_records", (double)t->decoded.bad_records},
         {"lost_buffers", (double)drain_lost(r->drain)},
-        {"cpu_seconds", target},
+        {"cpu_seconds", a.target},
         {"user_cpu_seconds", seconds(&r->usage.ru_utime)},
         {"sampled_cpu_seconds", r->reducer != NULL && !r->full && r->clock != COLLECT_CLOCK_COUNT_ALWAYS
                                     ? (double)t->represented_ns * 1e-9
                                     : NAN},
-        {"recorder_cpu_seconds", recorder_seconds},
+        {"recorder_cpu_seconds", a.recorder},
         {"overhead_percent", result->overhead_percent},
-        {"burst_cpu_seconds", bursts},
-        {"watch_cpu_seconds", watching},
-        {"start_cpu_seconds", starts},
+        {"burst_cpu_seconds", a.bursts},
+        {"watch_cpu_seconds", a.watching},
+        {"start_cpu_seconds", a.starts},
         {"memory_bytes", (double)drain_memory_bytes(r->drain)},
         {"wall_seconds", (double)(monotonic_ns() - r->start_ns) * 1e-9},
         {"exit_status", exit_status},
