@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
 #include <linux/futex.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -152,6 +153,13 @@ static void sockets(void)
     churn();
     *length = sizeof *address;
     CHECK(recvfrom(u, text, 1000, 0, (struct sockaddr *)address, length) == 500);
+    /* A struct that points to another one. */
+    struct sock_filter *code = place(sizeof *code);
+    struct sock_fprog *program = place(sizeof *program);
+    *code = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, 1000);
+    *program = (struct sock_fprog){1, code};
+    churn();
+    CHECK(setsockopt(u, SOL_SOCKET, SO_ATTACH_FILTER, program, sizeof *program) == 0);
     close(u);
 }
 

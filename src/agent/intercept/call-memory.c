@@ -2,6 +2,7 @@
 /*
  * call-memory.c - the memory that a system call reads or writes, as far as its arguments show.
  */
+#include <netinet/in.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -100,7 +101,6 @@ static const struct call calls[] = {
     {SYS_accept4, {FIXED(1, SOCKADDR_BYTES), FIXED(2, 4)}},
     {SYS_getsockname, {FIXED(1, SOCKADDR_BYTES), FIXED(2, 4)}},
     {SYS_getpeername, {FIXED(1, SOCKADDR_BYTES), FIXED(2, 4)}},
-    {SYS_setsockopt, {ARRAY(3, 4, 1)}},
     {SYS_socketpair, {FIXED(3, 8)}},
     {SYS_sched_getaffinity, {ARRAY(2, 1, 1)}},
     {SYS_prlimit64, {FIXED(2, 16), FIXED(3, 16)}},
@@ -199,6 +199,16 @@ static int add_message(struct memory *m, uint64_t header)
     return add_vector(m, (uint64_t)h.msg_iov, h.msg_iovlen);
 }
 
+/* The options of some protocols, and filters, point to more than the buffer. */
+static int add_option(struct memory *m, const uint64_t *args)
+{
+    int level = (int)args[1], name = (int)args[2];
+    int filters = level == SOL_SOCKET && (name == SO_ATTACH_FILTER || name == SO_ATTACH_REUSEPORT_CBPF);
+    if (filters || (level != SOL_SOCKET && level != IPPROTO_TCP))
+        return -1;
+    return add(m, args[3], args[4]);
+}
+
 int call_memory(long number, const uint64_t *args, struct memory *m)
 {
     m->n = 0;
@@ -215,6 +225,8 @@ int call_memory(long number, const uint64_t *args, struct memory *m)
     case SYS_sendmsg:
     case SYS_recvmsg:
         return add_message(m, args[1]);
+    case SYS_setsockopt:
+        return add_option(m, args);
     case SYS_fcntl: /* the third argument is a number or a struct flock */
         return add(m, args[2], 32);
     default:
