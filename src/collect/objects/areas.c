@@ -33,15 +33,9 @@ static size_t areas_before(const struct areas *a, uint64_t address)
     return low;
 }
 
-/* Replaces everything that it overlaps. NULL when memory is short. */
-static struct area *put_area(struct areas *a, const struct vma *vma)
+/* A new entry at that place. NULL when memory is short. */
+static struct area *insert_area(struct areas *a, size_t at)
 {
-    size_t first = areas_before(a, vma->start), end = first;
-    while (end < a->n && a->list[end]->vma.start < vma->end)
-        free(a->list[end++]);
-    if (end > first)
-        memmove(a->list + first, a->list + end, (a->n - end) * sizeof(a->list[0]));
-    a->n -= end - first;
     if (a->n == a->capacity) {
         size_t capacity = 2 * a->capacity + 64;
         struct area **list = capacity <= MOST_AREAS ? realloc(a->list, capacity * sizeof(list[0])) : NULL;
@@ -53,10 +47,28 @@ static struct area *put_area(struct areas *a, const struct vma *vma)
     struct area *area = malloc(sizeof(*area));
     if (area == NULL)
         return NULL;
-    memmove(a->list + first + 1, a->list + first, (a->n - first) * sizeof(a->list[0]));
-    a->list[first] = area;
+    memmove(a->list + at + 1, a->list + at, (a->n - at) * sizeof(a->list[0]));
+    a->list[at] = area;
     a->n++;
-    *area = (struct area){*vma, a->buffer};
+    return area;
+}
+
+/* Replaces everything that it overlaps. Nearly always that is itself, for which nothing is moved: there may
+ * be tens of thousands. NULL when memory is short. */
+static struct area *put_area(struct areas *a, const struct vma *vma)
+{
+    size_t first = areas_before(a, vma->start), end = first;
+    while (end < a->n && a->list[end]->vma.start < vma->end)
+        end++;
+    for (size_t i = first + 1; i < end; i++)
+        free(a->list[i]);
+    if (end > first + 1) {
+        memmove(a->list + first + 1, a->list + end, (a->n - end) * sizeof(a->list[0]));
+        a->n -= end - first - 1;
+    }
+    struct area *area = end > first ? a->list[first] : insert_area(a, first);
+    if (area != NULL)
+        *area = (struct area){*vma, a->buffer};
     return area;
 }
 
@@ -96,8 +108,8 @@ void areas_look_again(struct areas *a)
 {
     uint64_t now = clock_ns(CLOCK_MONOTONIC);
     if (a->looked_ns == 0 || now - a->looked_ns > COLLECT_MAPS_NS) {
-        a->looked_ns = now;
-        areas_look(a);
+        areas_look(a); /* of tens of thousands of mappings, it takes as long as that itself */
+        a->looked_ns = clock_ns(CLOCK_MONOTONIC);
     }
 }
 

@@ -92,22 +92,34 @@ static const char *read_all(struct vmas *v)
     return NULL;
 }
 
-/* One line of the list. 0, or -EINVAL. */
+/* The field after the one that begins there. */
+static const char *next_field(const char *at)
+{
+    at += strcspn(at, " \n");
+    return at + strspn(at, " ");
+}
+
+/* One line of the list. 0, or -EINVAL. Not by sscanf, which looks for the end of the whole list: for 65,000
+ * mappings that would take the square of a long time. */
 static int parse_line(const char *line, struct vma *vma)
 {
-    unsigned long long start, end;
-    char flags[5];
-    int name = 0;
-    if (sscanf(line, "%llx-%llx %4s %*s %*s %*s%n", &start, &end, flags, &name) < 3)
+    char *after_start, *after_end;
+    uint64_t start = strtoull(line, &after_start, 16), end;
+    if (*after_start != '-')
+        return -EINVAL;
+    end = strtoull(after_start + 1, &after_end, 16);
+    const char *flags = next_field(after_end), *name = flags;
+    if (strcspn(flags, " \n") != 4)
         return -EINVAL;
     *vma = (struct vma){.start = start, .end = end, .shared = flags[3] == 's'};
     vma->protection = (flags[0] == 'r' ? PROT_READ : 0) | (flags[1] == 'w' ? PROT_WRITE : 0) |
                       (flags[2] == 'x' ? PROT_EXEC : 0);
-    name += (int)strspn(line + name, " ");
-    size_t length = strcspn(line + name, "\n");
+    for (int i = 0; i < 4; i++) /* offset, device and inode come before it */
+        name = next_field(name);
+    size_t length = strcspn(name, "\n");
     if (length >= sizeof(vma->name))
         length = sizeof(vma->name) - 1;
-    memcpy(vma->name, line + name, length);
+    memcpy(vma->name, name, length);
     return 0;
 }
 
