@@ -55,6 +55,21 @@ def ends(db):
             "select name, sum(value) from counter where name like 'ended@_%' escape '@' group by name")}
 
 
+@pytest.mark.parametrize("what, mode", [("threads", ["--gap-us", "200000", "--clock", "cputime"]), ("threads", "full"),
+                                        ("alarms", ["--gap-us", "200000"]), ("alarms", "counted")])
+def test_as_many_mappings_as_possible(built, record, what, mode):
+    """Then nothing can be protected any more that is not a mapping of its own: a full buffer would not end a burst, and signals
+    would wait for the end of counting."""
+    options = MODES[mode] if isinstance(mode, str) else mode
+    argv = [built / "many_mappings", what]
+    env = target_environment(work_divisor(options))
+    native = run(argv, env=env)
+    assert native.status == 0 and b"wrong 0" in native.out
+    for _ in range(2):
+        result, _ = record(options, argv, env=env)
+        assert (result.status, result.out, result.err) == (0, native.out, b""), result.summary
+
+
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("name", PLAIN)
 def test_plain(built, record, name, mode):

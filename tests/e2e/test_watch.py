@@ -73,6 +73,12 @@ def test_memory(built, record, what):
     assert count["watch_calls"] > 0
 
 
+def test_as_many_mappings_as_possible(built, record):
+    """Pages between inaccessible ones, which are one mapping with them while they are protected, and three afterwards."""
+    native, _ = same(record, [built / "many_mappings", "pages"])
+    assert b"wrong 0" in native.out
+
+
 @pytest.mark.parametrize("what", ["fork", "programs", "threads", "sharing", "unseen", "dispatch"])
 def test_processes(built, record, what):
     # Once it is seen that others use the memory or the dispatch, which is a matter of chance, watching ends.

@@ -73,6 +73,16 @@ int agent_always_translated(void)
 {
     return 0;
 }
+int spare_keep(unsigned n)
+{
+    (void)n;
+    return 1;
+}
+int spare_give_up(const void *page)
+{
+    (void)page;
+    return 0;
+}
 int own_overlaps(uint64_t address, uint64_t bytes)
 {
     (void)address, (void)bytes;

@@ -34,13 +34,15 @@ void burst_attached(void)
     is_looked_for = 0;
 }
 
-/* Called when a buffer is used first: most processes end before they have had a burst. */
-static void add_guard_page(int index)
+/* Called when a buffer is used first: most processes end before they have had a burst. 0: not possible. */
+static int add_guard_page(int index)
 {
     if (__atomic_load_n(&has_guard_page, __ATOMIC_RELAXED) >> index & 1)
-        return;
-    own_guard((char *)buffer_address(index) + wire_buffer_bytes(session, (uint32_t)index));
+        return 1;
+    if (own_guard((char *)buffer_address(index) + wire_buffer_bytes(session, (uint32_t)index)))
+        return 0;
     __atomic_fetch_or(&has_guard_page, UINT64_C(1) << index, __ATOMIC_RELAXED);
+    return 1;
 }
 
 /* wants_long: the long one, if it is free. Otherwise that is taken last. */
@@ -49,17 +51,19 @@ static int find_buffer(int wants_long)
     for (uint32_t n = 0; n < session->nbuffers; n++) {
         uint32_t i = wants_long ? session->nbuffers - 1 - n : n;
         uint32_t expected = WIRE_BUF_FREE;
-        if (__atomic_load_n(&proc->buf_state[i], __ATOMIC_RELAXED) == WIRE_BUF_FREE &&
-            __atomic_compare_exchange_n(&proc->buf_state[i], &expected, WIRE_BUF_OWNED, 0, __ATOMIC_ACQUIRE,
-                                        __ATOMIC_RELAXED))
+        if (__atomic_load_n(&proc->buf_state[i], __ATOMIC_RELAXED) != WIRE_BUF_FREE ||
+            !__atomic_compare_exchange_n(&proc->buf_state[i], &expected, WIRE_BUF_OWNED, 0, __ATOMIC_ACQUIRE,
+                                         __ATOMIC_RELAXED))
+            continue;
+        if (add_guard_page((int)i))
             return (int)i;
+        __atomic_store_n(&proc->buf_state[i], WIRE_BUF_FREE, __ATOMIC_RELEASE);
     }
     return -1;
 }
 
 void start_buffer(struct thread *t, int index)
 {
-    add_guard_page(index);
     t->translation.buffer = index;
     uint64_t all = wire_buffer_bytes(session, (uint32_t)index), bytes = session->buffer_bytes;
     if (agent_records_all())

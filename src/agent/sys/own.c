@@ -65,14 +65,20 @@ int own_map_again(const void *memory, size_t bytes, void *where)
                : 0;
 }
 
-void own_guard(void *page)
+int own_guard(void *page)
 {
-    sys3(SYS_mprotect, page, WIRE_PAGE, PROT_READ);
+    return sys_failed(sys3(SYS_mprotect, page, WIRE_PAGE, PROT_READ)) ? -1 : 0;
 }
 
 void own_unguard(void *page)
 {
     sys3(SYS_mprotect, page, WIRE_PAGE, PROT_READ | PROT_WRITE);
+}
+
+/* Only mappings with the same flags are merged. */
+int own_set_apart(void *page)
+{
+    return sys_failed(sys3(SYS_madvise, page, WIRE_PAGE, MADV_DONTDUMP)) ? -1 : 0;
 }
 
 void *own_map_session(int fd, uint64_t offset, size_t bytes)

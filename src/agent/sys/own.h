@@ -24,9 +24,12 @@ enum own_kind { OWN_DATA, OWN_SHARED, OWN_CODE };
  * memory. */
 void *own_map(void *hint, size_t bytes, enum own_kind kind);
 void own_unmap(void *memory, size_t bytes); /* as returned by own_map */
-/* Makes a page read-only, so that a store beyond the end of a buffer faults. */
-void own_guard(void *page);
+/* Makes a page read-only, so that a store beyond the end of a buffer faults. 0, or -1: that would make too
+ * many mappings. */
+int own_guard(void *page);
 void own_unguard(void *page); /* makes it writable again */
+/* The page becomes a mapping of its own for good, so that own_guard always succeeds. 0, or -1. */
+int own_set_apart(void *page);
 /* Maps OWN_SHARED memory a second time, within other memory of the agent. 0, or -1. */
 int own_map_again(const void *memory, size_t bytes, void *where);
 /* Maps a part of the session's file: through its descriptor; or without one, from the mapping of its

@@ -112,10 +112,12 @@ struct thread *thread_new(void)
     } *memory = own_map(NULL, sizeof *memory, OWN_DATA);
     if (!memory)
         return NULL;
-    own_guard(memory->guard);
-    own_guard(memory->guard_above);
-    own_guard(memory->guard_after);
     t = &memory->thread;
+    if (own_guard(memory->guard) || own_guard(memory->guard_above) || own_guard(memory->guard_after) ||
+        arch_count_set_apart(t)) {
+        own_unmap(memory, sizeof *memory);
+        return NULL;
+    }
     t->signal_stack = memory->signal_stack;
     t->probe_buffer = memory->probe_buffer;
     t->generated.self = t;

@@ -104,6 +104,8 @@ int arch_count_possible(const ucontext_t *uc); /* nonzero: possible with that si
  * next block that may close a loop. cancel_stop makes it writable again. */
 void arch_count_cancel_stop(struct thread *t);
 void arch_count_request_stop(struct thread *t);
+/* Makes sure that this is possible in a process with as many mappings as it may have. 0, or -1. */
+int arch_count_set_apart(struct thread *t);
 /* Puts the counter into the frame of a thread that enters counting code; removes it from that of a thread
  * that leaves, and returns its value. */
 void arch_count_insert(struct thread *t, ucontext_t *uc);

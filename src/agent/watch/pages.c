@@ -2,6 +2,7 @@
 /*
  * pages.c - the pages of watched lines, which of them are protected, and the final state of the lines.
  */
+#include <errno.h>
 #include <sys/mman.h>
 #include <time.h>
 #include "agent/burst/burst.h"
@@ -128,7 +129,10 @@ int unprotect_page(struct page *p)
     p->is_protected = 0;
     nprotected--;
     note_unprotected(p);
-    return !sys_failed(sys3(SYS_mprotect, p->address, WIRE_PAGE, p->protection));
+    long result = sys3(SYS_mprotect, p->address, WIRE_PAGE, p->protection);
+    if (result == -ENOMEM && spare_give_up((const void *)p->address))
+        result = sys3(SYS_mprotect, p->address, WIRE_PAGE, p->protection);
+    return !sys_failed(result);
 }
 
 void unprotect_pages(void)
@@ -173,7 +177,7 @@ static void protect_page(struct page *p)
         settle_range(p->address, p->address + WIRE_PAGE, WIRE_WATCH_REFUSED);
         return;
     }
-    if (rseq_has_descriptor(p->address)) {
+    if (rseq_has_descriptor(p->address) || !spare_keep(nprotected + 1)) {
         settle_range(p->address, p->address + WIRE_PAGE, WIRE_WATCH_CENSORED);
         return;
     }

@@ -6,6 +6,7 @@
  *
  *   time.c          the program's own CPU time
  *   call-notes.c    the threads, the lock, and which system calls may access which pages
+ *   spare.c         mappings kept for unprotecting pages
  *   pages.c         the pages of watched lines and their protection; the final state of the lines
  *   call-tracker.c  several threads: notes the calls of each; starts, pauses and ends
  *   allowance.c     the CPU time that watching may take
@@ -83,6 +84,11 @@ void mapping_changed(uint64_t low, uint64_t high);
 void mappings_note_question(void);
 /* From now on, threads' calls may not be diverted: an answer to a question asked before is out of date. */
 void note_unnoticed_changes(void);
+
+/* spare.c */
+int spare_keep(unsigned n); /* nonzero: there are enough mappings to unprotect n pages */
+/* That failed for this page, for want of mappings. Nonzero: it can be tried again. */
+int spare_give_up(const void *page);
 
 /* call-notes.c; see watch.h for the watch_* functions. */
 extern struct thread *threads;      /* list of all threads */

@@ -84,6 +84,11 @@ void arch_count_cancel_stop(struct thread *t)
     own_unguard(t->tables.stop);
 }
 
+int arch_count_set_apart(struct thread *t)
+{
+    return own_set_apart(t->tables.stop);
+}
+
 void arch_count_request_stop(struct thread *t)
 {
     own_guard(t->tables.stop);
