@@ -238,6 +238,10 @@
 /* Shortest time between two searches for handlers that were installed by direct system calls. A search takes
  * 34 us (a virtual machine), so 0.07% of the time. */
 #define DIRECT_HANDLERS_NS 50000000u
+/* A lock of the agent's that is not free: how often its holder is given the processor, and how long it is
+ * waited for each time after that. */
+#define LOCK_YIELDS 16u
+#define LOCK_SLEEP_NS 50000
 /* Regions of code that are remembered. */
 #define MAX_REGIONS 512
 /* Separate ranges of code that are known to change. Programs that patch themselves have a few. */

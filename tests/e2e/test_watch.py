@@ -92,6 +92,17 @@ def test_short_threads(built, record):
     assert native.status == 0 and count["watch_calls"] > 100
 
 
+def test_realtime_priorities(built, record):
+    """A lock of the agent's is given up by a thread that never runs while one of a higher priority only yields."""
+    native = run([built / "realtime"])
+    if native.status == 77:
+        pytest.skip("real-time priorities are not permitted")
+    assert native.status == 0
+    for _ in range(2):
+        result, _ = record(HARD, [built / "realtime"], timeout=60)
+        assert (result.status, result.out, result.err) == (0, native.out, b""), result.summary
+
+
 THREADED = ["share", "sleepers", "calls", "come", "processes", "maps", "barrier", "signals", "robust", "cancel", "stop",
             "stacks", "raw", "quit", "main", "exec", "rights"]
 

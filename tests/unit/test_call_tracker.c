@@ -73,6 +73,10 @@ int agent_always_translated(void)
 {
     return 0;
 }
+void sys_wait_moment(unsigned n)
+{
+    (void)n;
+}
 int spare_keep(unsigned n)
 {
     (void)n;

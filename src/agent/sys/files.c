@@ -71,8 +71,8 @@ void files_fork_begins(void)
 {
     __atomic_fetch_add(&forking, 1, __ATOMIC_SEQ_CST);
     for (int i = 0; i < MAX_OPEN; i++)
-        while (__atomic_load_n(&opened[i].state, __ATOMIC_SEQ_CST) == BUSY)
-            sys0(SYS_sched_yield);
+        for (unsigned n = 0; __atomic_load_n(&opened[i].state, __ATOMIC_SEQ_CST) == BUSY; n++)
+            sys_wait_moment(n);
 }
 
 void files_fork_ends(void)

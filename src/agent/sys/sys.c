@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See sys.h. Also the memory routines that the compiler and Zydis call by name. */
 #include "agent/sys/sys.h"
+#include "agent/tunables.h"
 #include <time.h>
 
 /* Below this size a loop is faster than a string instruction, which takes some 30 cycles to start. */
@@ -92,6 +93,15 @@ uint64_t sys_clock_ns(int clock_id)
     struct timespec ts = {0, 0};
     sys2(SYS_clock_gettime, clock_id, &ts);
     return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+void sys_wait_moment(unsigned n)
+{
+    static const struct timespec moment = {0, LOCK_SLEEP_NS};
+    if (n < LOCK_YIELDS)
+        sys0(SYS_sched_yield);
+    else
+        sys2(SYS_nanosleep, &moment, 0);
 }
 
 extern const char safe_copy_start[] __attribute__((visibility("hidden")));

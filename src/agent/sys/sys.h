@@ -35,11 +35,16 @@ static inline int sys_failed(long ret)
 
 uint64_t sys_clock_ns(int clock_id);
 
+/* Waits for something that takes moments, for the nth time. By giving up the processor at first; then by
+ * sleeping: while a thread of a higher real-time priority only yields, one on its processor that holds the
+ * lock never runs. */
+void sys_wait_moment(unsigned n);
+
 /* A lock that is held for moments; 0: free. */
 static inline void spin_lock(int *lock)
 {
-    while (__atomic_exchange_n(lock, 1, __ATOMIC_ACQUIRE))
-        sys0(SYS_sched_yield);
+    for (unsigned n = 0; __atomic_exchange_n(lock, 1, __ATOMIC_ACQUIRE); n++)
+        sys_wait_moment(n);
 }
 static inline void spin_unlock(int *lock)
 {

@@ -32,10 +32,11 @@ void watch_lock(void)
     if (!watch_several_threads()) /* a single thread may be in a burst whose end would find the lock taken */
         return;
     uint64_t nobody = 0;
-    while (!__atomic_compare_exchange_n(&lock, &nobody, (uint64_t)__builtin_thread_pointer(), 0,
-                                        __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
+    for (unsigned n = 0; !__atomic_compare_exchange_n(&lock, &nobody, (uint64_t)__builtin_thread_pointer(), 0,
+                                                      __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+         n++) {
         nobody = 0;
-        sys0(SYS_sched_yield);
+        sys_wait_moment(n);
     }
 }
 
