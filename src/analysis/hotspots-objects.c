@@ -33,7 +33,7 @@ static const char *const usual_wrappers[] = {
     "CRYPTO_realloc*", "ruby_xmalloc*",    "ruby_xcalloc*",   "ruby_xrealloc*",   "av_malloc*",
     "av_calloc*",      "av_realloc*",      "luaM_*",          "l_alloc",          "os::malloc*",
     "os::realloc*",    "__gnat_malloc*",   "__gnat_realloc*", "jv_mem_*",         "__zend_malloc*",
-    "__zend_calloc*",  "__zend_realloc*",
+    "__zend_calloc*",  "__zend_realloc*",  "x264_malloc*",    "fftw*_malloc*",    "av_buffer_alloc*",
 };
 
 static int matches_one_of(const char *names, const char *function)
@@ -57,13 +57,15 @@ static int is_wrapper(const char *function, const char *wrappers)
     return wrappers && matches_one_of(wrappers, function);
 }
 
-/* The frame to be shown of a call path of n places, and its place: the innermost that allocates for itself,
- * or the outermost if none is known that does, as a path may be cut. NULL: none has a name. */
+/* The frame to be shown of a call path of n places, and its place: the innermost that allocates for itself.
+ * Code of installed headers does so for the program, if that is in the path. If no frame is known to allocate
+ * for itself, the outermost one, as a path may be cut. NULL: none has a name. */
 static const struct profile_frame *choose(const struct analysis_hotspots *h,
                                           const struct profile_object_frame *path, size_t n,
                                           const char *wrappers, const struct profile_object_frame **place)
 {
-    const struct profile_frame *last = NULL;
+    const struct profile_frame *last = NULL, *header = NULL;
+    const struct profile_object_frame *header_place = path;
     *place = path;
     for (size_t i = 0; i < n; i++) {
         const struct profile_frame *frame = analysis_frame_of(h, path[i].frame);
@@ -74,15 +76,25 @@ static const struct profile_frame *choose(const struct analysis_hotspots *h,
                 continue;
             last = frame;
             *place = &path[i];
-            if (!is_wrapper(frame->function, wrappers))
+            if (is_wrapper(frame->function, wrappers))
+                continue;
+            if (analysis_is_own(frame) || (!*frame->file && !header))
                 return frame;
+            header_place = header ? header_place : &path[i];
+            header = header ? header : frame;
         }
     }
-    return last;
+    *place = header ? header_place : *place;
+    return header ? header : last;
 }
+
+/* Functions of a path inside the shown one; of more, the outermost. */
+#define MOST_INNER 24u
 
 struct named_block {
     struct profile_object *object;
+    const struct profile_frame *inner[MOST_INNER]; /* from the shown one inwards */
+    size_t ninner;
     uint32_t column; /* of the call in the line that the name has; 0: not known */
     uint64_t frame;  /* of that line, if it is of Fortran; else 0 */
     uint64_t offset; /* of the call in its module */
@@ -93,6 +105,24 @@ static int is_fortran(const char *file)
     const char *ending = strrchr(file, '.');
     return ending && (fnmatch(".[fF]", ending, 0) == 0 || fnmatch(".[fF][0-9][0-9]", ending, 0) == 0 ||
                       strcasecmp(ending, ".for") == 0);
+}
+
+/* The frames of a path inside the one that is shown. */
+static void find_inner(const struct analysis_hotspots *h, const struct profile_object_frame *path, size_t n,
+                       const struct profile_frame *shown, struct named_block *block)
+{
+    block->ninner = 0;
+    for (size_t i = 0; i < n; i++)
+        for (const struct profile_frame *frame = analysis_frame_of(h, path[i].frame); frame;
+             frame = analysis_caller(h, frame)) {
+            if (frame == shown)
+                return;
+            size_t kept = block->ninner < MOST_INNER ? block->ninner : MOST_INNER - 1;
+            memmove(block->inner + 1, block->inner, kept * sizeof block->inner[0]);
+            block->inner[0] = frame;
+            block->ninner = kept + 1;
+        }
+    block->ninner = 0;
 }
 
 static int name_block(const struct analysis_hotspots *h, const struct profile_object_frame *path, size_t n,
@@ -115,6 +145,7 @@ static int name_block(const struct analysis_hotspots *h, const struct profile_ob
                  frame->guessed ? "~" : "", frame->line);
     if (!frame && place && *place->module)
         snprintf(text, sizeof text, "%s+0x%" PRIx64, base_name(place->module), place->offset);
+    find_inner(h, path, frame ? n : 0, frame, block);
     block->column = frame && *frame->file ? frame->column : 0;
     block->frame = frame && is_fortran(frame->file) ? frame->id : 0;
     block->offset = place ? place->offset : 0;
@@ -173,6 +204,62 @@ static int number_calls(struct named_block *blocks, size_t n)
     return 0;
 }
 
+/* "_M_allocate_node" of "std::_Hashtable<...>::_M_allocate_node<int>(int&&)". */
+static void shorten_function(const char *function, char *text, size_t size)
+{
+    const char *first = function, *end = NULL;
+    int depth = 0;
+    for (const char *at = function; *at; at++) {
+        if (depth == 0 && strncmp(at, "operator", 8) == 0) { /* may have brackets in its name */
+            end = strncmp(at, "operator=<", 10) == 0 ? at + 9 : NULL;
+            break;
+        }
+        if (depth == 0 && (*at == '<' || *at == '('))
+            end = end ? end : at;
+        depth += (*at == '<' || *at == '(') - (*at == '>' || *at == ')');
+        if (depth == 0 && strncmp(at, "::", 2) == 0) {
+            first = at + 2;
+            end = NULL;
+        }
+    }
+    snprintf(text, size, "%.*s", end ? (int)(end - first) : (int)strlen(first), first);
+}
+
+static const char *inner_function(const struct named_block *block, size_t i)
+{
+    return i < block->ninner ? block->inner[i]->function : "";
+}
+
+/* "main a.cpp:7 by _M_allocate_buckets" where a line calls a library that allocates in several of its
+ * functions: the outermost one in which the call paths differ. Not in Rust, where the first piece of a Vec
+ * and the larger ones that follow are allocated by different functions. blocks[n] have one name. */
+static int name_inner(struct named_block *blocks, size_t n)
+{
+    size_t at = 0, differ = 0;
+    for (; at < MOST_INNER && !differ; at += !differ)
+        for (size_t i = 1; i < n; i++)
+            differ += strcmp(inner_function(&blocks[i], at), inner_function(&blocks[0], at)) != 0;
+    for (size_t i = 0; i < n && differ; i++) {
+        char text[128], *name;
+        shorten_function(inner_function(&blocks[i], at), text, sizeof text);
+        if (!*text)
+            continue;
+        if (asprintf(&name, "%s by %s", blocks[i].object->name, text) < 0)
+            return -ENOMEM;
+        free(blocks[i].object->name);
+        blocks[i].object->name = name;
+    }
+    return 0;
+}
+
+static int is_rust(const struct named_block *block)
+{
+    for (size_t i = 0; i < block->ninner; i++)
+        if (fnmatch("*.rs", block->inner[i]->file, 0) == 0)
+            return 1;
+    return 0;
+}
+
 /* "main a.c:7:14" where blocks are allocated by several calls in line 7. Copies that the compiler made of one
  * call have its column, and are one object. */
 static int tell_apart(struct named_block *blocks, size_t n)
@@ -196,6 +283,12 @@ static int tell_apart(struct named_block *blocks, size_t n)
         }
         if (!several && number_calls(&blocks[first], end - first) < 0)
             return -ENOMEM;
+        for (size_t i = first, next; i < end; i = next) {
+            for (next = i + 1; next < end && blocks[next].column == blocks[i].column;)
+                next++;
+            if (!is_rust(&blocks[i]) && name_inner(&blocks[i], next - i) < 0)
+                return -ENOMEM;
+        }
     }
     return 0;
 }

@@ -703,6 +703,75 @@ def test_allocatable_arrays_have_their_names(level, local, passed, cachegram, tm
     assert max((float(r["miss_share"]), r["field_type"], r["field"]) for r in rows if "cells" in r["object"])[1:] == ("cell", "speed")
 
 
+LIBRARY_HEADER = """#include <stdlib.h>
+namespace lib {
+__attribute__((noinline)) inline void *get(size_t n) { return malloc(n); }
+template <class T> struct table {
+    T *values; int *numbers;
+    __attribute__((noinline)) T *make_values(size_t n) { return (T *)get(n * sizeof(T)); }
+    __attribute__((noinline)) int *make_numbers(size_t n) { return (int *)get(n * sizeof(int)); }
+    table(size_t n) : values(make_values(n)), numbers(make_numbers(n)) {}
+};
+}
+"""
+USES_HEADER = """#include "include/c++/lib.hpp"
+__attribute__((noipa)) static double sum_of(const lib::table<double> &t, int n)
+{
+    double sum = 0;
+    for (int k = 0; k < 4; k++)
+        for (int i = 0; i < n; i += 8)
+            sum += t.values[i] + t.numbers[i];
+    return sum;
+}
+int main()
+{
+    int n = 200000;
+    lib::table<double> first(n);
+    lib::table<double> second(n / 2);
+    return sum_of(first, n) + sum_of(second, n / 2) == 1;
+}
+"""
+
+
+def test_blocks_that_installed_headers_allocate(cachegram, tmp_path):
+    """As lines of code: what a library's header allocates is named by the line of the program that calls it."""
+    (tmp_path / "include" / "c++").mkdir(parents=True)
+    (tmp_path / "include" / "c++" / "lib.hpp").write_text(LIBRARY_HEADER)
+    (tmp_path / "a.cpp").write_text(USES_HEADER)
+    subprocess.run(["g++", "-O2", "-g", "-fno-optimize-sibling-calls", "-o", "a", tmp_path / "a.cpp"], cwd=tmp_path, check=True)
+    subprocess.run([cachegram, "record", "--mode", "full", "-o", "x.db", "./a"], cwd=tmp_path, check=True, stdout=subprocess.DEVNULL)
+    out = run([cachegram, "hotspots", tmp_path / "x.db", "--by", "object", "--size", "32K", "--format", "csv"]).out.decode()
+    misses = {r["object"]: float(r["miss_share"]) for r in csv.DictReader(io.StringIO(out)) if float(r["miss_share"]) > 0.02}
+    # Of a table, each line of values and, every other time, one of numbers is missed.
+    assert misses == {f"block of main a.cpp:{line} by make_{what}": pytest.approx(share, rel=0.02)
+                      for line, what, share in [(13, "values", 4 / 9), (13, "numbers", 2 / 9), (14, "values", 2 / 9), (14, "numbers", 1 / 9)]}
+
+
+HASH_MAP = """#include <unordered_map>
+int main()
+{
+    std::unordered_map<long, long> map;
+    long sum = 0;
+    for (long i = 0; i < 100000; i++)
+        map[i * 7919] = i;
+    for (long k = 0; k < 3; k++)
+        for (long i = 0; i < 100000; i++)
+            sum += map.find((i * 31337 + k) % 100000 * 7919)->second;
+    return sum == 1;
+}
+"""
+
+
+def test_nodes_and_buckets(cachegram, tmp_path):
+    """One line makes both: the buckets are allocated by what inserts a node, the node before that."""
+    compile_text(tmp_path / "a.cpp", HASH_MAP, "-O2", "-g")
+    subprocess.run([cachegram, "record", "--mode", "full", "-o", "x.db", "./a"], cwd=tmp_path, check=True, stdout=subprocess.DEVNULL)
+    out = run([cachegram, "hotspots", tmp_path / "x.db", "--by", "object", "--size", "32K", "--format", "csv"]).out.decode()
+    names = {r["object"] for r in csv.DictReader(io.StringIO(out)) if float(r["miss_share"]) > 0.02}
+    assert {name for name in names if name.startswith("block of main a.cpp:7")} == {
+        "block of main a.cpp:7 by _Scoped_node", "block of main a.cpp:7 by _M_insert_unique_node"}
+
+
 SOME_CALLS = """
 #include <stdlib.h>
 #include <string.h>
