@@ -134,7 +134,7 @@ static void put_advice(FILE *out, const struct analysis_finding *f)
             " apart from cold ones, nodes in the order of visits).",
             f->used_bytes, f->line_bytes);
     else
-        fputs(" Process the data in blocks that fit into the cache.", out);
+        fputs(" Process the data in blocks that fit into the cache, or make it smaller.", out);
     if (f->remedy == ANALYSIS_REMEDY_ORDER && f->stride % SETS_BYTES == 0)
         fprintf(
             out,
