@@ -221,7 +221,7 @@ static int caller_is_informative(const struct analysis_finding *f)
 
 static void put_functions(FILE *out, const struct analysis_spread *s)
 {
-    fputs("; first are ", out);
+    fputs(s->n > 1 ? "; first are " : "; first is ", out);
     for (size_t i = 0; i < s->n; i++) {
         fputs(i == 0 ? "" : i + 1 < s->n ? ", " : " and ", out);
         put_name(out, s->functions[i]);
@@ -242,7 +242,7 @@ static char *spread_text(const struct analysis_spread *s)
         put_name(out, s->object);
         fputs(s->n > 1 ? ", in several functions" : "", out);
     }
-    if (s->n > 1)
+    if (s->n > (*s->object ? 1 : 0))
         put_functions(out, s);
     putc('.', out);
     if (*s->object && s->used_bytes < s->line_bytes / 2.)
