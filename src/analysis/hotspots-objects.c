@@ -57,6 +57,27 @@ static int is_wrapper(const char *function, const char *wrappers)
     return wrappers && matches_one_of(wrappers, function);
 }
 
+/*
+ * What says more than the function: the variable that has a block's address, "variable@depth" in a profile,
+ * if it is of the function at that depth of the path, and not of a wrapper that is inlined there. NULL:
+ * unknown.
+ */
+static char *variable_of(const char *name, size_t depth, const char *wrappers)
+{
+    const char *at = strrchr(name, '@');
+    char *variable = at && strtoull(at + 1, NULL, 10) == depth ? strndup(name, (size_t)(at - name)) : NULL;
+    char *end = variable ? strrchr(variable, ':') : NULL;
+    if (!end || end == variable)
+        return variable;
+    end[-1] = '\0';
+    int is_wrappers = is_wrapper(variable, wrappers);
+    end[-1] = ':';
+    if (!is_wrappers)
+        return variable;
+    free(variable);
+    return NULL;
+}
+
 /* The frame to be shown of a call path of n places, and its place: the innermost that allocates for itself.
  * Code of installed headers does so for the program, if that is in the path. If no frame is known to allocate
  * for itself, the outermost one, as a path may be cut. NULL: none has a name. */
@@ -132,14 +153,10 @@ static int name_block(const struct analysis_hotspots *h, const struct profile_ob
     char text[NAME_CAPACITY] = "unknown code";
     const struct profile_object_frame *place = NULL;
     const struct profile_frame *frame = n > 0 ? choose(h, path, n, wrappers, &place) : NULL;
-    /* Of Fortran, the array says more than the function. */
-    if (frame && *object->name && strstr(object->name, "::"))
-        fit_text(text, sizeof text - PLACE_CAPACITY, "", object->name);
-    else if (frame && *object->name)
-        snprintf(text, sizeof text - PLACE_CAPACITY, "%.*s::%s", PLACE_CAPACITY, frame->function,
-                 object->name);
-    else if (frame)
-        fit_text(text, sizeof text - PLACE_CAPACITY, "", frame->function);
+    char *variable = frame ? variable_of(object->name, (size_t)(place - path), wrappers) : NULL;
+    if (frame)
+        fit_text(text, sizeof text - PLACE_CAPACITY, "", variable ? variable : frame->function);
+    free(variable);
     if (frame && *frame->file)
         snprintf(text + strlen(text), PLACE_CAPACITY, " %s:%s%" PRIu32, base_name(frame->file),
                  frame->guessed ? "~" : "", frame->line);

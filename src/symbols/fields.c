@@ -26,10 +26,10 @@
 #include <string.h>
 
 #include "profile/fields.h"
-#include "symbols/allocatables.h"
 #include "symbols/assigned.h"
 #include "symbols/members.h"
 #include "symbols/pointees.h"
+#include "symbols/receivers.h"
 
 /* Fields of one object that are distinguished. */
 #define MOST_FIELDS 256u
@@ -276,8 +276,8 @@ static uint64_t block_bytes(const struct storing *s, const struct profile_object
 /* The structure that the elements of an array of Fortran are. 0, or -1. */
 static int find_elements(struct storing *s, const char *path, uint64_t end_of_call, Dwarf_Die *type)
 {
-    struct symbols_allocatable array;
-    if (symbols_allocatable(s->files, path, end_of_call, &array) != 0)
+    struct symbols_receiver array;
+    if (symbols_receiver(s->files, path, end_of_call, 0, &array) != 0)
         return -1;
     free(array.name);
     *type = array.elements;

@@ -3,16 +3,18 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/octaves.h"
 #include "profile/site-counts.h"
 #include "profile/sites.h"
-#include "symbols/allocatables.h"
 #include "symbols/fields.h"
 #include "symbols/jit-map.h"
 #include "symbols/naming.h"
+#include "symbols/pointees.h"
+#include "symbols/receivers.h"
 
 /* Share of the references, and of those at large distances, whose sites share one row. */
 #define REST_SHARE 0.001
@@ -243,16 +245,34 @@ static int store_path(struct naming *n, const struct profile_object *object)
     return code;
 }
 
-/* The array of Fortran for which a block was allocated, malloc'ed. NULL: not known. */
-static char *name_array(struct naming *n, const struct profile_object *object)
+/* "variable@depth", malloc'ed: the variable that gets a block's address, in the function at that depth of its
+ * path. That is the innermost one which does not return a void *, or stores the address. NULL: not known. */
+static char *name_receiver(struct naming *n, const struct profile_object *object)
 {
-    char *end;
-    size_t file = strtoull(object->name, &end, 16);
-    struct symbols_allocatable array;
-    if (*end != '+' || file >= n->code->nfiles ||
-        symbols_allocatable(&n->files, n->code->files[file], strtoull(end + 1, NULL, 16) + 1, &array) != 0)
-        return NULL;
-    return array.name;
+    const char *at = object->name;
+    for (unsigned depth = 0; *at != '\0'; depth++) {
+        char *end, *name = NULL;
+        struct symbols_receiver receiver;
+        size_t file = strtoull(at, &end, 16);
+        if (*end != '+' || file >= n->code->nfiles)
+            return NULL;
+        const char *path = n->code->files[file];
+        uint64_t offset = strtoull(end + 1, &end, 16), address;
+        struct symbols_image *image = symbols_files_image(&n->files, path);
+        const struct scopes *scopes = image != NULL ? symbols_image_scopes(image, offset, &address) : NULL;
+        if (scopes == NULL)
+            return NULL;
+        int returns = symbols_pointees_returns_memory(scopes, address);
+        if (symbols_receiver(&n->files, path, offset + 1, returns, &receiver) == 0) {
+            int length = asprintf(&name, "%s@%u", receiver.name, depth);
+            free(receiver.name);
+            return length < 0 ? NULL : name;
+        }
+        if (!returns)
+            return NULL;
+        at = end + (*end == ' ');
+    }
+    return NULL;
 }
 
 static int store_objects(struct naming *n)
@@ -262,15 +282,15 @@ static int store_objects(struct naming *n)
         struct profile_object object = n->code->objects[i];
         object.references = n->object_references[i + 1];
         object.firsts = n->object_firsts[i + 1];
-        char *array = NULL;
+        char *receiver = NULL;
         if (object.kind == PROFILE_OBJECT_BLOCK && n->object_used[i + 1]) {
             code = store_path(n, &object);
-            array = name_array(n, &object);
-            object.name = array != NULL ? array : (char *)"";
+            receiver = name_receiver(n, &object);
+            object.name = receiver != NULL ? receiver : (char *)"";
         }
         if (code == 0 && n->object_used[i + 1])
             code = profile_add_object(n->profile, &object, n->err);
-        free(array);
+        free(receiver);
     }
     return code;
 }

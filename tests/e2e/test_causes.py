@@ -89,7 +89,7 @@ def test_bursts(cachegram, profile):
 @pytest.mark.parametrize("mode", ["full", "burst"])
 def test_stream_is_cold(mode, cachegram, profile):
     first = causes(cachegram, profile("stream", mode), "--size", "1M")[0]
-    assert first["victim"].startswith("block of stream hot_causes.c:") and first["evictor"] == "(cold)"
+    assert first["victim"].startswith("block of stream::bytes hot_causes.c:") and first["evictor"] == "(cold)"
     assert first["share"] > 0.9
 
 

@@ -88,11 +88,11 @@ def report(cachegram, tmp_path):
 def test_most_of_the_data(report, cachegram, tmp_path):
     first, text = report(TRANSPOSE)
     assert first["object_share"] == pytest.approx(8 / 9, abs=0.01) and first["line_share"] == pytest.approx(1, abs=0.01)
-    assert " are in transpose (a.c:7), mostly on blocks of get a.c:2." in text
+    assert " are in transpose (a.c:7), mostly on blocks of main::to a.c:2." in text
     # As for hotspots, others may allocate, too; and likewise without the name space.
     for options in (["--alloc-wrappers", "get"], ["--alloc-wrappers", "g?t"]):
         named = json.loads(run([cachegram, "report", "--format", "json", *options, tmp_path / "p.db"]).out)["findings"][0]
-        assert named["object"] == "blocks of main a.c:13"
+        assert named["object"] == "blocks of main::to a.c:13"
 
 
 @pytest.mark.parametrize("n, said", [(1000, False), (1024, True)])
@@ -415,10 +415,10 @@ def test_misses_of_many_functions_on_one_table(spread):
     found, text = spread(SPREAD.replace("ONE", "1"))
     assert found["findings"] == [] and [s["size_bytes"] for s in found["spread"]] == [32768, 1 << 20]
     for s in found["spread"]:
-        assert s["object"] == "blocks of get a.c:3" and s["object_share"] > 0.9 and s["few_samples"] is False
+        assert s["object"] == "blocks of main::a a.c:3" and s["object_share"] > 0.9 and s["few_samples"] is False
         assert s["used_bytes_per_line"] == pytest.approx(8, abs=1)
         assert len(s["functions"]) == 3 and all(f["miss_share"] == pytest.approx(1 / 8, abs=0.02) for f in s["functions"])
-    assert re.search(r"^100% of the misses in a cache of 32K \(a common L1\) and 100% at 1M \(a common L2\) are on blocks of get a.c:3, in several functions; "
+    assert re.search(r"^100% of the misses in a cache of 32K \(a common L1\) and 100% at 1M \(a common L2\) are on blocks of main::a a.c:3, in several functions; "
                      r"first are f\d \(1\d% of all misses\), f\d \(1\d%\) and f\d \(1\d%\)\. Only 8 of the 64 bytes", text, re.M), text
 
 

@@ -24,8 +24,8 @@ OPTIONS = {"full": MODES["full"], "default": ["--allowance", "30s"], "burst": MO
 PLANTED = {
     "columns": ("hot_layout.c", ["columns"], (2, 40), "by_columns", "columns", "matrix", "order"),
     "fields": ("hot_layout.c", ["fields"], (60, 8000), "sum_fields", "fields", "records", "pack"),
-    "new": ("hot_layout.c", ["new"], (40, 400), "fill_new", "new", "blocks of fill_new hot_layout.c:{allocated}", "stream"),
-    "list": ("hot_list.c", [], (6, 60), "follow", "misses", "blocks of shuffled hot_list.c:15", "pack"),
+    "new": ("hot_layout.c", ["new"], (40, 400), "fill_new", "new", "blocks of fill_new::buffer hot_layout.c:{allocated}", "stream"),
+    "list": ("hot_list.c", [], (6, 60), "follow", "misses", "blocks of shuffled::nodes hot_list.c:15", "pack"),
     "hash": ("hot_hash.c", [], (10, 100), "look_up", "misses", "table", "pack"),
     "c++": ("hot_cloud.cpp", [], (60, 8000), "model::cloud::sum_charges", "charge", "blocks of model::cloud::cloud hot_cloud.cpp:{particles}",
             "pack"),
@@ -181,9 +181,9 @@ def test_the_line_that_calls_a_library(cachegram, tmp_path):
         "    for (volatile int t = 0; t < 8; t++)\n        sum += look_up(orders, keys);\n    return sum == 1;\n}\n", "-O2", "-g")
     found = findings(cachegram, OPTIONS["full"], tmp_path / "p.db", [tmp_path / "orders"])[0]
     assert (found["function"], found["file"], found["line"], found["remedy"]) == ("look_up", str(tmp_path / "orders.cpp"), 8, "pack")
-    assert found["object"] == "blocks of main orders.cpp:17"
+    assert found["object"] == "blocks of main orders.cpp:17 by _Scoped_node"
     said = run([cachegram, "report", tmp_path / "p.db"]).out
-    assert b" are in look_up (orders.cpp:8), on blocks of main orders.cpp:17." in said
+    assert b" are in look_up (orders.cpp:8), mostly on blocks of main orders.cpp:17 by _Scoped_node." in said
 
 
 def test_data_in_a_file(cachegram, tmp_path):

@@ -10,7 +10,7 @@ from conftest import TARGETS, build_target, run
 
 OPTIONS = {"full": ["--mode", "full"], "default": []}
 # What is shared falsely: function (and the comment of its line), data, about what part of the references, fields.
-FALSE = {"packed": ("packed", "counters", 0.98, []), "blocks": ("blocks", "blocks of main hot_sharing.c:{allocated}", 0.98, []),
+FALSE = {"packed": ("packed", "counters", 0.98, []), "blocks": ("blocks", "blocks of allocated hot_sharing.c:{allocated}", 0.98, []),
          "reader": ("reader", "pair", 0.5, ["read"]), "writers": ("writers", "totals", 0.98, ["made", "used"]),
          "ends": ("at_the_end", "ends", 0.98, [])}
 # Full mode looks at a piece of 131072 words in the mean: without contention 400 thousand rounds give some 20.
