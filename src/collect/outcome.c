@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* outcome.c - what the profile and the result say about a run that has ended: figures, warnings, names. */
+#include <inttypes.h>
 #include <errno.h>
 #include <math.h>
 #include <stdarg.h>
@@ -314,6 +315,20 @@ static void warn_refused(struct run *r)
                  refused, COLLECT_SLOTS);
 }
 
+/* Adds to the list of what was not profiled. */
+static void list_unknown_children(struct run *r, char *list, size_t size)
+{
+    uint64_t n = drain_unknown_children(r->drain);
+    char text[128];
+    if (n == 0)
+        return;
+    snprintf(text, sizeof(text), "%" PRIu64 " child process%s made by clone, _Fork or a system call", n,
+             n == 1 ? "" : "es");
+    run_warn(r->result, "not profiled: %s", text);
+    size_t used = strlen(list);
+    snprintf(list + used, size - used, "%s%s", used > 0 ? ", " : "", text);
+}
+
 void run_finish(struct run *r, int exit_status)
 {
     struct collect_result *result = r->result;
@@ -342,6 +357,8 @@ void run_finish(struct run *r, int exit_status)
         run_warn(result, "not profiled: %s", list);
     else if (r->obstacle == NULL && none_attached(r))
         run_warn(result, "the agent was never loaded into the program");
+    if (r->obstacle == NULL)
+        list_unknown_children(r, list, sizeof(list));
     if (list[0] != '\0')
         profile_set(r->profile, "unprofiled", list, &err);
     warn_unprofiled_time(r, list[0] != '\0', &err);

@@ -34,7 +34,7 @@
 
 #define WIRE_ENV "CACHEGRAM_SESSION"
 #define WIRE_MAGIC 0x6d61726765686361ull /* "achegram" */
-#define WIRE_VERSION 32u
+#define WIRE_VERSION 33u
 /* The agent does not start in a process whose limit on memory leaves less: three times what it maps
  * (docs/agent-rules.md), so that the process does not reach the limit because of the agent. */
 #define WIRE_ROOM_MB 1056
@@ -391,6 +391,9 @@ struct wire_counters {
     uint64_t count_cpu_ns, count_agent_ns;
     uint64_t memory_bytes;    /* memory of the agent: all that it ever touched */
     uint64_t unknown_threads; /* created by calls that the agent does not handle */
+    /* While every reference is recorded or counted: processes with a copy of this one's memory that clone,
+     * _Fork or a system call of the program's made, and that have executed no program. */
+    uint64_t unknown_children;
     /* Full mode: threads that were recording when another one ended the process, and lost their last buffer;
      * and the CPU time in which these buffers were filled. */
     uint64_t lost_threads, lost_ns;

@@ -267,3 +267,43 @@ print("done")
     assert result.status == 0 and result.out == b"done\n"
     reported = re.search(rb"(\d+) processes were not recorded", result.summary)
     assert reported and int(reported[1]) + processes(db) == 1 + 300 + 300, result.summary
+
+
+CHILD = r"""
+#define _GNU_SOURCE
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(int argc, char **argv)
+{
+    volatile int cells[4096] = {argc};
+    int makes = strncmp(argv[1], "clone", 5) == 0 ? 0 : strncmp(argv[1], "_Fork", 5) == 0 ? 1 : 2, status;
+    if (strcmp(argv[1], "system") == 0)
+        return system("true");
+    pid_t child = makes == 0 ? syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0) : makes == 1 ? _Fork() : fork();
+    if (child == 0 && strstr(argv[1], "+exec"))
+        execl("/bin/true", "true", NULL);
+    for (int i = 0; child == 0 && i < 3000000; i++)
+        cells[i & 4095]++;
+    if (child == 0)
+        _exit(0);
+    return waitpid(child, &status, 0) != child || status != 0;
+}
+"""
+
+
+@pytest.mark.parametrize("options", [["--allowance", "1s"], FULL, ["--mode", "count", "--allowance", "1s"]], ids=["default", "full", "count"])
+@pytest.mark.parametrize("how, processes_with_agent, unknown", [
+    ("clone", 1, 1), ("_Fork", 1, 1), ("clone+exec", 2, 0), ("_Fork+exec", 2, 0), ("fork", 2, 0), ("fork+exec", 3, 0), ("system", 2, 0)])
+def test_copies_of_a_process(how, processes_with_agent, unknown, options, cachegram, record, tmp_path):
+    """A child by clone or _Fork is not followed, unless it executes a program; however short it runs, the curve is not exact."""
+    (tmp_path / "child.c").write_text(CHILD)
+    subprocess.run(["gcc", "-O1", "-o", "child", "child.c"], cwd=tmp_path, check=True)
+    result, db = record(options, [tmp_path / "child", how])
+    assert result.status == 0, result.err
+    assert (b"not profiled: 1 child process made by clone, _Fork or a system call" in result.summary) == bool(unknown), result.summary
+    assert processes(db) == processes_with_agent
+    assert (b"all, the curve is exact" in run([cachegram, "report", db]).out) == (not unknown)

@@ -8,6 +8,7 @@
 #include "agent/code/code.h"
 #include "agent/intercept/intercept.h"
 #include "agent/signals/signals.h"
+#include "agent/sys/process.h"
 #include "agent/sys/session.h"
 #include "agent/sys/sys.h"
 #include "agent/thread.h"
@@ -61,6 +62,14 @@ static enum syscall_way step_or_end(struct thread *t, long number, const uint64_
     if (t->burst.step_makes_thread && !t->native.creating_followed)
         count_add(&proc->count.unknown_threads, 1);
     return SYSCALL_STEP;
+}
+
+/* A child with a copy of the memory is not followed, unless libc's fork makes it. It may execute a program,
+ * which is (exec_announce). */
+static void note_child(const struct thread *t, uint64_t flags)
+{
+    if (!(flags & CLONE_VM) && keeps_translating(t) && session->follow && !process_forks())
+        count_add(&proc->count.unknown_children, 1);
 }
 
 /* The trap of a step would reach the child, too. Without handlers it would be killed; if it shares the memory
@@ -142,6 +151,7 @@ enum syscall_way syscall_in_burst(struct thread *t, long number, const uint64_t 
         return sends_fault_signal(args[2]) ? step_or_end(t, number, args) : SYSCALL_MASKED;
     case SYS_clone:
     case SYS_clone3:
+        note_child(t, arch_clone_flags(number, args[0]));
         if (child_must_not_trap(t, arch_clone_flags(number, args[0]))) {
             if (calls_makes_thread(number, args))
                 count_add(&proc->count.unknown_threads, 1);
@@ -149,6 +159,8 @@ enum syscall_way syscall_in_burst(struct thread *t, long number, const uint64_t 
         }
         return step_or_end(t, number, args);
     case SYS_fork:
+        note_child(t, 0);
+        return step_or_end(t, number, args);
     case SYS_vfork:
     case SYS_arch_prctl:
     case SYS_seccomp:

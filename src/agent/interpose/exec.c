@@ -175,10 +175,24 @@ static int announces(void)
     return session && !agent_gone && session->follow && !exec_session_hidden();
 }
 
+/* In a child with a copy of its parent's memory that the parent's agent counted: it is followed again. */
+static void note_execution(void)
+{
+    static int is_noted;
+    if (is_noted || !child_detach_copy() || proc->pid != process_id)
+        return;
+    is_noted = 1;
+    uint64_t n = __atomic_load_n(&proc->count.unknown_children, __ATOMIC_RELAXED);
+    while (n > 0 && !__atomic_compare_exchange_n(&proc->count.unknown_children, &n, n - 1, 0,
+                                                 __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        ;
+}
+
 void exec_announce(const char *path, char *const *envp)
 {
     if (!announces())
         return;
+    note_execution();
     struct thread *t = agent_off ? NULL : thread_self_by_key(); /* of a vfork child: its parent */
     announce((uint32_t)sys0(SYS_getpid), path, envp, t ? signals_hidden(t, signals_kernel_mask()) : 0);
 }

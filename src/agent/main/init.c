@@ -153,11 +153,13 @@ static void fork_begins(void)
 {
     files_fork_begins();
     surroundings_fork_begins();
+    process_fork_begins();
     untracked_forks = process_is_untracked();
 }
 
 static void fork_ends(void)
 {
+    process_fork_ends();
     surroundings_fork_ends();
     files_fork_ends();
 }
@@ -165,6 +167,7 @@ static void fork_ends(void)
 /* In a forked child, which cannot use its parent's slot. */
 static void forked(void)
 {
+    process_fork_ends();
     surroundings_forked(threads_made() > 1);
     if (!session)
         return;

@@ -28,3 +28,21 @@ size_t process_copy(void *to, const void *from, size_t bytes)
     long got = sys6(SYS_process_vm_readv, sys0(SYS_getpid), (long)&local, 1, (long)&remote, 1, 0);
     return sys_failed(got) ? bytes : bytes - (size_t)got;
 }
+
+static void *forking; /* thread pointer; NULL: none */
+
+void process_fork_begins(void)
+{
+    __atomic_store_n(&forking, __builtin_thread_pointer(), __ATOMIC_RELAXED);
+}
+
+void process_fork_ends(void)
+{
+    if (process_forks())
+        __atomic_store_n(&forking, NULL, __ATOMIC_RELAXED);
+}
+
+int process_forks(void)
+{
+    return __atomic_load_n(&forking, __ATOMIC_RELAXED) == __builtin_thread_pointer();
+}

@@ -19,5 +19,10 @@ int process_is_untracked(void);
  * kernel copies. */
 size_t process_copy(void *to, const void *from, size_t bytes);
 
+/* Around libc's fork, of which the agent knows: whether the calling thread is in one. */
+void process_fork_begins(void);
+void process_fork_ends(void);
+int process_forks(void);
+
 #pragma GCC visibility pop
 #endif

@@ -81,6 +81,11 @@ uint64_t drain_unknown_threads_ns(const struct drain *d)
     return d->unknown_threads_ns;
 }
 
+uint64_t drain_unknown_children(const struct drain *d)
+{
+    return d->unknown_children;
+}
+
 const struct missed *drain_missed(const struct drain *d)
 {
     return &d->missed;

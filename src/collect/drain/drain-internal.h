@@ -57,6 +57,7 @@ struct drain {
     struct missed missed;
     struct refusals refusals;
     uint64_t unknown_threads_ns; /* of ended processes */
+    uint64_t unknown_children;   /* likewise */
     pid_t command;               /* 0: programs without the agent are not searched */
     struct agentless agentless;
     uint64_t agent_ns;     /* of processes that have ended: upper bound of their CPU time with the agent */

@@ -41,20 +41,47 @@ void drain_store_counters(struct drain *d, const struct slot *slot)
         size_t offset;
     } counters[] = {
 #define COUNTER(name) {#name, offsetof(struct wire_counters, name)}
-        COUNTER(triggers),         COUNTER(ticks),           COUNTER(bursts),
-        COUNTER(skipped_buffer),   COUNTER(skipped_code),    COUNTER(skipped_busy),
-        COUNTER(skipped_gs),       COUNTER(stepped),         COUNTER(syscalls),
-        COUNTER(blocks),           COUNTER(insns),           COUNTER(flushes),
-        COUNTER(threads),          COUNTER(translate_ns),    COUNTER(stalled_ns),
-        COUNTER(cpu_ns),           COUNTER(burst_cpu_ns),    COUNTER(watch_faults),
-        COUNTER(watch_hits),       COUNTER(watch_probes),    COUNTER(watch_calls),
-        COUNTER(watch_unasked),    COUNTER(watch_pauses),    COUNTER(watch_line_ns),
-        COUNTER(watch_refs),       COUNTER(watch_unseen_ns), COUNTER(watch_cpu_ns),
-        COUNTER(counts),           COUNTER(count_refs),      COUNTER(count_string_refs),
-        COUNTER(all_refs),         COUNTER(count_cpu_ns),    COUNTER(count_agent_ns),
-        COUNTER(count_blocks),     COUNTER(count_turns),     COUNTER(memory_bytes),
-        COUNTER(disabled),         COUNTER(start_cpu_ns),    COUNTER(unknown_threads),
+        COUNTER(triggers),
+        COUNTER(ticks),
+        COUNTER(bursts),
+        COUNTER(skipped_buffer),
+        COUNTER(skipped_code),
+        COUNTER(skipped_busy),
+        COUNTER(skipped_gs),
+        COUNTER(stepped),
+        COUNTER(syscalls),
+        COUNTER(blocks),
+        COUNTER(insns),
+        COUNTER(flushes),
+        COUNTER(threads),
+        COUNTER(translate_ns),
+        COUNTER(stalled_ns),
+        COUNTER(cpu_ns),
+        COUNTER(burst_cpu_ns),
+        COUNTER(watch_faults),
+        COUNTER(watch_hits),
+        COUNTER(watch_probes),
+        COUNTER(watch_calls),
+        COUNTER(watch_unasked),
+        COUNTER(watch_pauses),
+        COUNTER(watch_line_ns),
+        COUNTER(watch_refs),
+        COUNTER(watch_unseen_ns),
+        COUNTER(watch_cpu_ns),
+        COUNTER(counts),
+        COUNTER(count_refs),
+        COUNTER(count_string_refs),
+        COUNTER(all_refs),
+        COUNTER(count_cpu_ns),
+        COUNTER(count_agent_ns),
+        COUNTER(count_blocks),
+        COUNTER(count_turns),
+        COUNTER(memory_bytes),
+        COUNTER(disabled),
+        COUNTER(start_cpu_ns),
+        COUNTER(unknown_threads),
         COUNTER(skipped_handlers),
+        COUNTER(unknown_children),
 #undef COUNTER
     };
     const struct wire_proc *proc = slot->proc;
@@ -255,6 +282,7 @@ void drain_drop(struct drain *d, struct slot *slot, int gone)
     unprofiled_add(&d->unprofiled, slot->proc, exe);
     refusals_add(&d->refusals, slot->proc, &slot->blocked);
     d->unknown_threads_ns += slot->unknown.ns;
+    d->unknown_children += slot->proc->count.unknown_children;
     if (stays(d) && missed_add(&d->missed, slot->proc, slot->agent.ns, slot->lost,
                                storing(d) ? d->profile : NULL, slot->process.id, &err) < 0)
         drain_set_trouble(d, &err);

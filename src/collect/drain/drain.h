@@ -85,6 +85,8 @@ void drain_agentless(struct drain *d, char *text, size_t size);
 const struct refusals *drain_refusals(const struct drain *d);
 /* At least so much CPU time of ended processes was that of threads which the agent does not know. */
 uint64_t drain_unknown_threads_ns(const struct drain *d);
+/* Processes with a copy of an ended process' memory, of which nothing is known. */
+uint64_t drain_unknown_children(const struct drain *d);
 const struct missed *drain_missed(const struct drain *d);
 uint64_t drain_lost(const struct drain *d); /* buffers of processes that were killed during a burst */
 /* Upper bound of the CPU time that ended processes spent in programs with an agent. */
