@@ -244,6 +244,24 @@ const char *report_extent(enum analysis_extent extent)
     return extents[extent].limit;
 }
 
+/* A loss too small to matter to the curve is shown by put_limits, and is one nevertheless. Of threads that
+ * share a cache, the order of references is that of this run (the curve's notes). */
+static const char *full_mode_text(const struct analysis_summary *s, const struct analysis_curve *curve)
+{
+    return s->extent != EXTENT_ALL                       ? extents[s->extent].mode
+           : s->missed_percent > ANALYSIS_MISSED_PERCENT ? "full: nearly every reference"
+           : curve->busy_threads > 1                     ? "full: every reference"
+                                                         : extents[EXTENT_ALL].mode;
+}
+
+static const char *recorded_text(const struct analysis_summary *s, const struct analysis_curve *curve)
+{
+    return s->extent != EXTENT_ALL                       ? extents[s->extent].recorded
+           : s->missed_percent > ANALYSIS_MISSED_PERCENT ? "nearly all"
+           : curve->busy_threads > 1                     ? "all"
+                                                         : extents[EXTENT_ALL].recorded;
+}
+
 void report_facts(FILE *out, const struct analysis_summary *s, const struct analysis_curve *curve)
 {
     int full = strcmp(s->mode, "full") == 0, sparse = strcmp(s->mode, "sparse") == 0;
@@ -252,8 +270,7 @@ void report_facts(FILE *out, const struct analysis_summary *s, const struct anal
     fputs("  started     ", out);
     report_plain(out, *s->started ? s->started : "(unknown)");
     fprintf(out, "\n  mode        %s\n",
-            full && s->extent == EXTENT_ALL && curve->busy_threads > 1 ? "full: every reference"
-            : full                                                     ? extents[s->extent].mode
+            full       ? full_mode_text(s, curve)
             : lines    ? "full, on a sample of lines: every reference was counted, distances are estimates"
             : sparse   ? "sparse: reuse distances of single references"
             : measured ? "pirate: measured next to a Pirate, not recorded"
@@ -325,7 +342,7 @@ static void put_recorded(FILE *out, const struct analysis_summary *s, const stru
     if (strcmp(s->mode, "lines") == 0)
         fprintf(out, "all, on a sample of lines (1 in %g)", 1 / curve->lines_rate);
     else if (strcmp(s->mode, "full") == 0)
-        fputs(s->extent == EXTENT_ALL && curve->busy_threads > 1 ? "all" : extents[s->extent].recorded, out);
+        fputs(recorded_text(s, curve), out);
     else if (curve->full_references)
         fprintf(out, s->bursts > 0 ? "the first %s of the run, then %zu burst%s" : "the first %s of the run",
                 report_count((double)curve->full_references, count), s->bursts, s->bursts == 1 ? "" : "s");

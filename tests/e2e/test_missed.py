@@ -295,3 +295,16 @@ def test_empty_recording_gives_the_reason(record, cachegram):
     result, db = record(["--gap-us", "3600000000"], ["true"])
     assert totals(db)["bursts"] == 0
     assert b"nothing was recorded (too short to be sampled" in result.summary and b"%" not in result.summary
+
+
+def test_a_small_loss_is_no_exact_curve(record, cachegram):
+    """Between 0.1 and 1% the report says how much is missing; it does not say that nothing is."""
+    _, db = record(FULL, ["true"])
+    assert b"references: all, the curve is exact;" in run([cachegram, "report", db]).out
+    with sqlite3.connect(db) as con:
+        con.execute("update run set value = '0.5' where key = 'missed_percent'")
+        con.execute("insert into run (key, value) values ('missed', 'a reason')")
+    shown = run([cachegram, "report", db]).out
+    assert b"references: nearly all;" in shown and b"missed      about 0.50% of the references: a reason" in shown
+    assert b"exact" not in shown
+    assert b"full: nearly every reference\n" in run([cachegram, "report", "--verbose", db]).out

@@ -125,7 +125,7 @@ static void look(void)
 /* The program's own list of its mappings: the pool is one piece in it, and nothing in it is closed. */
 static void own_maps(const char *path, int how)
 {
-    static char text[1 << 16];
+    static char text[1 << 20]; /* smaps has half a kilobyte for each mapping */
     size_t used = 0;
     churn();
     int fd = open(path, O_RDONLY);

@@ -295,7 +295,7 @@ static uint64_t remove_known(uint64_t block)
 {
     uint64_t *set = proc->heap.known[wire_heap_filter(block) % WIRE_HEAP_SETS];
     uint8_t *entry = &filter[wire_heap_filter(block)];
-    for (unsigned i = 0; i < WIRE_HEAP_WAYS; i++) {
+    for (unsigned i = 0; i < WIRE_HEAP_WAYS && block != 0; i++) { /* free(NULL) is none of the free places */
         uint64_t found = __atomic_load_n(&set[i], __ATOMIC_RELAXED);
         if ((found & ~(uint64_t)CERTAIN) == block &&
             __atomic_compare_exchange_n(&set[i], &found, 0, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
