@@ -77,7 +77,7 @@ static void *compute(void *unused)
 {
     while (!full)
         usleep(1000);
-    work(200000000);
+    work(80000000);
     return unused;
 }
 
