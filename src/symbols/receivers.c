@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * receivers.c - after a call that allocates, the result in rax is followed through the next instructions.
- * What it is stored to says most:
- * - static memory, where a variable is: mov [rip+0x2aa7],rax;
- * - a member of the structure that a variable in a register points to: mov [rbx+8],rax.
+ * Static memory, where a variable is, says most: mov [rip+0x2aa7],rax.
  * Otherwise it may be in a function's variable, by preference one of the compiled function, and not of a
  * function that is inlined there:
  * - in the register that a pointer is in (optimized code): mov rbx,rax;
  * - in the frame, in a pointer, or in a variable that contains one: mov [rsp+0x40],rax, where the call frame
  *   information says where the frame begins.
+ * If it is in none, it may be stored to a member of the structure that a variable in a register points to:
+ * mov [rbx+8],rax.
  *
  * A pointer of Fortran, or an allocatable array, is a descriptor that begins with the address of the
  * elements. In debug information its type is an array with DW_AT_data_location. In optimized code its first 8
@@ -41,11 +41,11 @@
 
 /* Where the address may be, or the variable that begins with it. */
 struct place {
-    uint32_t held; /* in one of these registers */
-    int in_frame,
-        is_base; /* so many bytes from what DW_OP_fbreg counts from; or where a register points to */
+    uint32_t held; /* in one of these registers, */
+    int in_frame;  /* so many bytes from what DW_OP_fbreg counts from, */
     int64_t displacement;
-    unsigned number; /* of that register */
+    int is_base; /* or where a register points to */
+    unsigned number;
 };
 
 struct search {
