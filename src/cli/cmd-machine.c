@@ -34,8 +34,8 @@ static const char usage[] =
     "  -o, --output FILE       save the description as JSON, for --machine of corun, place and predict\n"
     "  --list                  list the built-in machines, with their sources\n"
     "  --reported              print what the system reports; measure nothing\n"
-    "  --largest SIZE          the largest buffer for latencies (default: 4 times the last cache, at most "
-    "256M)\n"
+    "  --largest SIZE          the largest buffer for latencies and for memory's bandwidth (default: 4\n"
+    "                          times the last cache, at most 256M)\n"
     "  --seconds S             time for each of the measurements (default 0.05)\n" CLI_OUTPUT_HELP "\n"
     "CSV columns: level,size_bytes,measured_bytes,ways,shared_by,latency_cycles,latency_ns,cores,read_gbps,\n"
     "write_gbps,copy_gbps (one line for each number of cores; 0: not known).\n";
@@ -143,6 +143,11 @@ int cmd_machine(int argc, char **argv)
     if (argc - optind > 1)
         return cli_misuse("machine", "one machine at a time, but '%s' follows '%s'", argv[optind + 1],
                           argv[optind]);
+    if (o.list && (o.file || o.reported || optind < argc))
+        return cli_misuse("machine", "--list cannot be combined with %s",
+                          o.file       ? "--output"
+                          : o.reported ? "--reported"
+                                       : "a machine");
     if (o.list) {
         list(o.output.format);
         return 0;

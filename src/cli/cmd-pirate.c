@@ -17,6 +17,8 @@
 #include "collect/launch/target.h"
 #include "report/pirate.h"
 
+#define INTERVAL_NS 50000000u /* by default */
+
 enum {
     OPT_SIZES = 1,
     OPT_PROGRESS,
@@ -217,10 +219,12 @@ static int finish(struct pirate_options *o, FILE *out, const char *command, stru
     struct analysis_curve curve = {0};
     struct error err;
     double references = NAN;
-    int kept = 1;
+    int kept = 1, measured = 0;
+    for (size_t i = 0; i < result->n; i++)
+        measured |= result->rows[i].valid;
     if (o->input >= 0)
         lseek(STDIN_FILENO, o->input, SEEK_SET); /* the counting run reads what the others read */
-    if (o->count && result->n > 0 && pirate_count_references(o->run.argv, &references, &err) != 0)
+    if (o->count && measured && pirate_count_references(o->run.argv, result->status, &references, &err) != 0)
         cli_fail(&err);
     for (size_t i = 0; i < result->n && !isnan(references); i++)
         result->rows[i].ns_per_ref = result->rows[i].ns_per_unit / references;
@@ -232,10 +236,22 @@ static int finish(struct pirate_options *o, FILE *out, const char *command, stru
         curve = (struct analysis_curve){0};
         pirate_profile_unsaved(result, &o->run, &r);
     }
+    if (o->results && ftruncate(fileno(out), 0) != 0)
+        errno = 0; /* not of a device or a pipe */
     print(o, out, &r, &curve);
     analysis_pirate_clear(&r);
     free(curve.points);
     return kept ? 0 : 1;
+}
+
+/* Before minutes of measuring. What the file holds is kept until there are results. */
+static FILE *open_results(const char *path)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+    FILE *out = fd < 0 ? NULL : fdopen(fd, "w");
+    if (fd >= 0 && !out)
+        close(fd);
+    return out;
 }
 
 static int run(struct pirate_options *o)
@@ -244,6 +260,7 @@ static int run(struct pirate_options *o)
     struct pirating_result result;
     struct error err = {""};
     FILE *out = stdout;
+    int there = 0;
     o->run.output_fd = STDERR_FILENO;
     if ((o->run.pid > 0 && target_may_attach(o->run.pid, &err) != 0) ||
         pirate_profile_possible(o->profile, &err) != 0) {
@@ -252,7 +269,8 @@ static int run(struct pirate_options *o)
     }
     if (o->results) {
         o->run.output_fd = -1;
-        out = fopen(o->results, "we");
+        there = access(o->results, F_OK) == 0;
+        out = open_results(o->results);
         if (!out) {
             error_set(&err, -errno, "cannot write '%s': %s", o->results, strerror(errno));
             cli_fail(&err);
@@ -264,6 +282,8 @@ static int run(struct pirate_options *o)
     int status = pirating_run(&o->run, &result, &err);
     if (!result.ran) {
         cli_fail(&err);
+        if (o->results && !there)
+            unlink(o->results);
     } else if (finish(o, out, command, &result) != 0 && status == 0) {
         status = 1;
     }
@@ -295,16 +315,23 @@ static int take_options(int argc, char **argv, struct pirate_options *o)
         return cli_misuse("pirate", "--count and --repeats measure whole runs and exclude --progress");
     if (o->count && (o->run.from || o->run.to))
         return cli_misuse("pirate", "--count counts whole runs and excludes --from and --to");
-    if (!o->run.progress && o->run.duration_s > 0)
-        return cli_misuse("pirate", "--duration needs --progress");
+    if (!o->run.progress && (o->run.duration_s > 0 || o->run.interval_ns > 0))
+        return cli_misuse("pirate", "%s needs --progress",
+                          o->run.duration_s > 0 ? "--duration" : "--interval-ms");
+    if (o->run.resctrl && (o->run.threads > 0 || o->run.limit > 0))
+        return cli_misuse("pirate", "%s is of the Pirate, which --by resctrl replaces",
+                          o->run.threads > 0 ? "--threads" : "--limit");
+    if (o->run.interval_ns == 0)
+        o->run.interval_ns = INTERVAL_NS;
+    if (o->run.limit == 0)
+        o->run.limit = HOLD_LIMIT;
     return -1;
 }
 
 int cmd_pirate(int argc, char **argv)
 {
-    struct pirate_options o = {.output = {.format = REPORT_TEXT},
-                               .profile = CLI_DEFAULT_PROFILE,
-                               .run = {.interval_ns = 50000000, .repeats = 1, .limit = HOLD_LIMIT}};
+    struct pirate_options o = {
+        .output = {.format = REPORT_TEXT}, .profile = CLI_DEFAULT_PROFILE, .run = {.repeats = 1}};
     int status = take_options(argc, argv, &o);
     if (status < 0) {
         o.run.argv = o.run.pid > 0 ? NULL : argv + optind;

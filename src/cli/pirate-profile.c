@@ -53,7 +53,7 @@ int pirate_profile_load(const char *path, struct analysis_pirate *r, struct anal
     return code;
 }
 
-int pirate_count_references(char **argv, double *references, struct error *err)
+int pirate_count_references(char **argv, int expected, double *references, struct error *err)
 {
     char folder[PATH_MAX], file[PATH_MAX + 16];
     struct collect_result result = {0};
@@ -72,7 +72,7 @@ int pirate_count_references(char **argv, double *references, struct error *err)
         nothing = open("/dev/null", O_WRONLY | O_CLOEXEC);
     dup2(nothing, STDOUT_FILENO);
     dup2(nothing, STDERR_FILENO);
-    collect_run(&options, &result, err);
+    int status = collect_run(&options, &result, err);
     dup2(out, STDOUT_FILENO);
     dup2(errors, STDERR_FILENO);
     close(out);
@@ -82,6 +82,11 @@ int pirate_count_references(char **argv, double *references, struct error *err)
     rmdir(folder);
     if (!result.ran)
         return -EIO;
+    if (result.stopped || status != expected) /* after a part of the work */
+        return error_set(err, -EINTR,
+                         result.stopped ? "references could not be counted: interrupted"
+                                        : "references could not be counted: exit status %d instead of %d",
+                         status, expected);
     /* Its warning says that there are no distances, as requested here. */
     if (result.trouble.text[0] || result.references == 0)
         return error_set(err, -EIO, "references could not be counted: %s",

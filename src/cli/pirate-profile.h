@@ -15,7 +15,8 @@ void pirate_profile_unsaved(struct pirating_result *result, const struct piratin
  * is 0 if the profile has none. */
 int pirate_profile_load(const char *path, struct analysis_pirate *r, struct analysis_curve *curve,
                         struct error *err);
-/* Runs the command once more, without output, in full mode; counts its references. */
-int pirate_count_references(char **argv, double *references, struct error *err);
+/* Runs the command once more, without output, in full mode; counts its references. -EINTR, err filled, if it
+ * does not end with the expected status. */
+int pirate_count_references(char **argv, int expected, double *references, struct error *err);
 
 #endif

@@ -6,10 +6,11 @@
 #include "machine/machine.h"
 
 /*
- * Fills the bandwidths of a level (machine->levels: memory) for 1 .. cores cores, each with its own pinned
- * thread. seconds: of each measurement. 0, or negative (-EINTR, -ENOMEM, errors of threads).
+ * Fills the bandwidths of a level (machine->levels: memory) for 1, 2, ... cores, each with its own pinned
+ * thread. Those of memory end where the largest buffers would not be more than twice the caches of the cores.
+ * 0, or negative (-EINTR, -ENOMEM, errors of threads).
  */
-int bandwidth_measure(struct machine *machine, uint32_t level, unsigned cores, double seconds,
+int bandwidth_measure(struct machine *machine, uint32_t level, const struct machine_probe *probe,
                       const volatile int *interrupted, struct error *err);
 
 #endif

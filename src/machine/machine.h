@@ -72,9 +72,12 @@ int machine_topology(struct machine *machine, struct error *err);
 struct machine_probe {
     double seconds_a_point; /* duration of each latency and each bandwidth measurement; the best of its parts
                                counts */
-    uint64_t largest_bytes; /* of the latency curve; 0: four times the last level's size, at most 256M */
+    uint64_t largest_bytes; /* of the latency curve, and of all buffers for the bandwidth of memory; 0: four
+                               times the last level's size, at most MACHINE_LARGEST_BYTES; for bandwidth, of
+                               each last cache in use */
     unsigned cores;         /* bandwidth for 1 to so many; 0: all on which the process may run */
 };
+#define MACHINE_LARGEST_BYTES (UINT64_C(1) << 28) /* more would take seconds to set up */
 /* Adds clocks, latencies and bandwidths to what machine_topology filled. Takes a while and disturbs the
  * caches of all cores that it uses. interrupted may be NULL. */
 int machine_measure(struct machine *machine, const struct machine_probe *probe,

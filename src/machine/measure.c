@@ -13,7 +13,6 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <math.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -26,7 +25,6 @@
 #include "machine/machine.h"
 
 #define SMALLEST_BYTES 4096u
-#define LARGEST_BYTES (UINT64_C(1) << 28) /* by default: 256 MB take seconds to set up */
 #define RUNS 16
 /* Largest ratio of latencies of neighbouring sizes on the same step: from one half octave to the next, noise
  * and the TLB raise the latency by less, caches by more. */
@@ -255,16 +253,12 @@ void machine_find_levels(struct machine *m)
 int machine_measure(struct machine *machine, const struct machine_probe *probe,
                     const volatile int *interrupted, struct error *err)
 {
-    cpu_set_t may;
     uint64_t outer = machine->level[machine->levels - 1].size_bytes;
     uint64_t largest = probe->largest_bytes ? probe->largest_bytes : 4 * outer;
-    unsigned cores = probe->cores;
-    if (!probe->largest_bytes && largest > LARGEST_BYTES)
-        largest = LARGEST_BYTES;
+    if (!probe->largest_bytes && largest > MACHINE_LARGEST_BYTES)
+        largest = MACHINE_LARGEST_BYTES;
     if (largest < SMALLEST_BYTES)
         return error_set(err, -EINVAL, "the largest buffer must have %u bytes or more", SMALLEST_BYTES);
-    if (cores == 0 && sched_getaffinity(0, sizeof may, &may) == 0)
-        cores = (unsigned)CPU_COUNT(&may);
     machine->clock_hz = measure_clock(probe->seconds_a_point);
     machine->tsc_hz = measure_tsc(probe->seconds_a_point);
     if (!(machine->clock_hz >= CLOCK_LEAST * machine->tsc_hz &&
@@ -275,7 +269,7 @@ int machine_measure(struct machine *machine, const struct machine_probe *probe,
         return code;
     machine_find_levels(machine);
     for (uint32_t l = 0; l <= machine->levels && code == 0; l++)
-        code = bandwidth_measure(machine, l, cores, probe->seconds_a_point, interrupted, err);
+        code = bandwidth_measure(machine, l, probe, interrupted, err);
     size_t length = strlen(machine->source);
     snprintf(machine->source + length, sizeof machine->source - length,
              "; latencies, bandwidths and clocks: measured by cachegram");

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/read-text.h"
+#include "machine/breakpoints.h"
 #include "machine/counters.h"
 #include "machine/cpuinfo.h"
 #include "machine/vectors.h"
@@ -99,6 +100,10 @@ static void find_breakpoints(struct offer *o)
     snprintf(o->found, sizeof(o->found), "%d at a time%s%s", n, n ? "" : ": ", n ? "" : counters_why(errno));
     for (int i = 0; i < n; i++)
         close(fd[i]);
+    if (breakpoints_fire() == 0) {
+        o->state = OFFER_NO;
+        snprintf(o->found, sizeof(o->found), "can be set, but never fire");
+    }
 }
 
 /* In a child, whose system calls would end in SIGSYS afterwards. */

@@ -34,12 +34,12 @@ static void find_hypervisor(hwloc_topology_t topology, char *name, size_t size)
     snprintf(name, size, "%s", !guest ? "" : vendor && *vendor ? vendor : "yes");
 }
 
-/* Lists the caches from the first core to memory. */
+/* Lists the caches from the first core to memory; virtual machines may have some without a size. */
 static void find_caches(hwloc_topology_t topology, struct machine *m)
 {
     hwloc_obj_t core = hwloc_get_obj_by_type(topology, HWLOC_OBJ_PU, 0);
     for (hwloc_obj_t o = core; o; o = o->parent) {
-        if (!hwloc_obj_type_is_dcache(o->type) || m->levels == MACHINE_LEVELS)
+        if (!hwloc_obj_type_is_dcache(o->type) || o->attr->cache.size == 0 || m->levels == MACHINE_LEVELS)
             continue;
         struct machine_level *level = &m->level[m->levels++];
         int cores = hwloc_get_nbobjs_inside_cpuset_by_type(topology, o->cpuset, HWLOC_OBJ_CORE);

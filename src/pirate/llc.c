@@ -48,13 +48,13 @@ static int may_run_in(hwloc_const_cpuset_t set, const cpu_set_t *may)
     return CPU_COUNT(&both) > 0;
 }
 
-/* The outermost data cache above an object, and the next inner one. */
+/* The outermost data cache above an object, and the next inner one; of those whose size is known. */
 static hwloc_obj_t outermost(hwloc_obj_t from, hwloc_obj_t *inner)
 {
     hwloc_obj_t found = NULL;
     *inner = NULL;
     for (hwloc_obj_t o = from; o; o = o->parent)
-        if (hwloc_obj_type_is_dcache(o->type)) {
+        if (hwloc_obj_type_is_dcache(o->type) && o->attr->cache.size > 0) {
             *inner = found;
             found = o;
         }

@@ -129,6 +129,8 @@ static int measure(struct pirating *p, struct cell *cell, off_t start, int expec
             code = run_once(p, 1, &r, err);
         if (code != 0)
             return code;
+        if (was_interrupted(r.status)) /* its time is that of a part of the work */
+            return 1;
         int held = !r.disturbed && r.begun && pirating_held(p, cell, &r.before, &r.after);
         shared &= pirating_shared(p);
         if (r.disturbed)
@@ -137,8 +139,6 @@ static int measure(struct pirating *p, struct cell *cell, off_t start, int expec
             ratio_add(&cell->rate, r.cpu_seconds * 1e9, 1);
         else if (held)
             pirating_count_unshared(p, cell);
-        if (was_interrupted(r.status))
-            return 1;
         if (r.status != expected)
             pirating_note(p, "exit status %d alone, but %d with %llu bytes of cache", expected, r.status,
                           (unsigned long long)cell->available_bytes);
@@ -163,7 +163,8 @@ int pirating_whole_runs(struct pirating *p, struct error *err)
         return first.status;
     p->result->wall_seconds = (double)(monotonic_ns() - start_ns) * 1e-9;
     p->result->cpu_seconds = first.cpu_seconds;
-    p->result->alone_ns = first.cpu_seconds * 1e9;
+    if (!was_interrupted(first.status))
+        p->result->alone_ns = first.cpu_seconds * 1e9;
     for (size_t i = 0; i < p->n && code == 0 && first.begun && !was_interrupted(first.status); i++) {
         if (o->on_progress)
             o->on_progress(o->ctx, (double)(i + 1) / (double)(p->n + 1), "runs");

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "machine/breakpoints.h"
 #include "pirate/code-place.h"
 #include "collect/launch/launch.h"
 
@@ -24,6 +25,10 @@ int span_check(const struct span *s, const char *path, struct error *err)
         code = error_set(err, -EPERM,
                          "%s %s, and would lose them if it were held at its start, as --from and --to need",
                          path, why);
+    if (code == 0 && !span_is_all(s) && breakpoints_fire() == 0)
+        code = error_set(err, -ENODEV,
+                         "--from and --to need breakpoints, which never fire here (the hypervisor of this "
+                         "virtual machine ignores the CPU's debug registers): measure the whole run");
     return code;
 }
 

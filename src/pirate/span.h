@@ -22,7 +22,8 @@ struct span {
 int span_is_all(const struct span *s);
 /*
  * Checks before the command at path is started (NULL: it runs already). -EINVAL for an invalid place, -EPERM
- * for a program with privileges that it would lose if it were held; with err filled.
+ * for a program with privileges that it would lose if it were held, -ENODEV where breakpoints never fire;
+ * with err filled.
  */
 int span_check(const struct span *s, const char *path, struct error *err);
 /*

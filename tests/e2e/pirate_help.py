@@ -35,6 +35,8 @@ def pirate(cachegram, tmp_path, able):
         argv = [cachegram, "pirate", "--limit", "100", "-o", tmp_path / "p.db"]
         while True:
             result = run([*wrap, *argv, *args], cwd=tmp_path, **how)
+            if b"breakpoints, which never fire here" in result.err:
+                pytest.skip(result.err.decode().strip())
             if not is_not_now(result.status, result.err):
                 return result
             if not WAITS:

@@ -240,6 +240,21 @@ def test_interrupt_ends_the_measurement(pirate, tmp_path):
     assert (tmp_path / "runs").read_text() == "run\n"  # no further runs
 
 
+@pytest.mark.parametrize("run_number", [2, 3])
+def test_interrupted_runs_do_not_count(run_number, pirate, tmp_path):
+    """A run with less cache, or the run that counts references: only a part of the work was done."""
+    script = f"echo run >> runs; [ $(wc -l < runs) -lt {run_number} ] || exec sleep 30"
+    with started(pirate, "--results", "r.csv", "--format", "csv", "--count", "--sizes", "2M", "--", "sh", "-c", script, cwd=tmp_path) as p:
+        wait_until(lambda: (tmp_path / "runs").exists() and (tmp_path / "runs").read_text().count("run") == run_number)
+        time.sleep(0.2)
+        p.send_signal(signal.SIGTERM)
+        assert p.wait(20) == 0 # as the first run, which was not interrupted
+    (row,) = rows((tmp_path / "r.csv").read_bytes())
+    assert row["ns_per_ref"] == "" and (row["ns_per_unit"] == "") == (row["valid"] == "0") == (run_number == 2), row
+    assert (b"references could not be counted: interrupted" in p.said.read_bytes()) == (run_number == 3)
+    assert (tmp_path / "runs").read_text() == "run\n" * run_number
+
+
 def test_recorder_killed(pirate, built, tmp_path):
     """The program goes on, on all of its CPUs; nothing else stays."""
     before = os.sched_getaffinity(0)
@@ -282,6 +297,40 @@ def test_private_caches(cachegram, tmp_path):
     env = {**os.environ, "HWLOC_SYNTHETIC": "Package:1 L2:2 Core:1 PU:1", "HWLOC_THISSYSTEM": "1"}
     result = run([cachegram, "pirate", "--", "touch", "started"], cwd=tmp_path, env=env)
     assert result.status == 125 and b"no Pirate can run here" in result.err and list(tmp_path.iterdir()) == []
+
+
+def test_cache_of_unknown_size(cachegram, tmp_path):
+    """Virtual machines may report a last level without its size: it is as if there were none."""
+    sets = '{0}cpuset="{1}" {0}nodeset="1"'
+    number = iter(range(1, 20))
+
+    def thing(kind, cpus, inside="", more=""):
+        both = " ".join(sets.format(of, cpus) for of in ("", "complete_"))
+        return f'<object type="{kind}" {both} gp_index="{next(number)}" {more}>{inside}</object>'
+
+    def cache(level, kilobytes, cpus, inside):
+        return thing(f"L{level}Cache", cpus, inside, f'cache_size="{kilobytes << 10}" depth="{level}" cache_linesize="64" '
+                                                     f'cache_associativity="8" cache_type="{0 if level > 1 else 1}"')
+    cores = "".join(cache(1, 32, 1 << i, thing("Core", 1 << i, thing("PU", 1 << i, more=f'os_index="{i}"'), f'os_index="{i}"'))
+                    for i in range(2))
+    memory = thing("NUMANode", 3, more='os_index="0" local_memory="1073741824"')
+    machine = thing("Machine", 3, memory + cache(3, 0, 3, cores), 'os_index="0" allowed_cpuset="3" allowed_nodeset="1"')
+    # hwloc's own parser, which is used where libhwloc-plugins is not installed, wants the first two on lines of their own.
+    (tmp_path / "machine.xml").write_text('<?xml version="1.0"?>\n<!DOCTYPE topology SYSTEM "hwloc2.dtd">\n'
+                                          f'<topology version="2.0">{machine}</topology>')
+    env = {**os.environ, "HWLOC_XMLFILE": str(tmp_path / "machine.xml"), "HWLOC_THISSYSTEM": "1"}
+    result = run([cachegram, "machine", "--reported", "--format", "csv"], env=env)
+    assert [line.split(",")[:2] for line in result.out.decode().splitlines()[1:]] == [["L1", "32768"], ["memory", "1073741824"]]
+    result = run([cachegram, "pirate", "--", "true"], env=env)
+    assert result.status == 125 and b"no Pirate can run here" in result.err
+
+
+def test_options_that_would_have_no_effect(cachegram, tmp_path):
+    for args in (["--duration", "1"], ["--interval-ms", "5"], ["--by", "resctrl", "--threads", "1"],
+                 ["--by", "resctrl", "--limit", "2"]):
+        result = run([cachegram, "pirate", *args, "--", "touch", "started"], cwd=tmp_path)
+        assert result.status == 2 and f"cachegram: pirate: {args[-2]} ".encode() in result.err, result.err
+    assert not (tmp_path / "started").exists()
 
 
 def test_no_resctrl(cachegram, tmp_path):

@@ -5,6 +5,7 @@ machines that are not at hand: four cores, an inclusive cache.
 import contextlib
 import os
 import pathlib
+import re
 import resource
 import signal
 import sqlite3
@@ -197,7 +198,8 @@ def test_two_at_once(measuring, pirate, tmp_path):
     assert second.status == 0 and RIVAL.format(p.pid) in second.err.decode()
     os.kill(pid, signal.SIGTERM)
     assert p.wait(60) == 143
-    assert "another cachegram pirate measured on this machine" in p.said.read_text()
+    # "more than one other" if the fixture had to start the second one again, since its neighbours were too loud.
+    assert re.search("(another|more than one other) cachegram pirate measured on this machine", p.said.read_text())
     alone = pirate("--format", "csv", "--sizes", "2M", "--", "true")
     assert f"(process {p.pid})" not in alone.err.decode()
 

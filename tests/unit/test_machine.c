@@ -1,14 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Levels from latency curves: staircases as machines show them. */
+/* Levels from latency curves: staircases as machines show them. Debug registers that work, or do not. */
+#define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
+#include "machine/breakpoints.h"
 #include "machine/machine.h"
 
 #define K 1024.0
@@ -76,12 +82,36 @@ static void test_level_that_does_not_show(void **state)
     assert_true(m.level[1].latency_ns < 4.3);
 }
 
+/* What perf events count comes from this file instead; NULL: there are none. */
+static const char *counts;
+
+long syscall(long number, ...)
+{
+    if (number != SYS_perf_event_open || !counts) {
+        errno = ENOSYS;
+        return -1;
+    }
+    return open(counts, O_RDONLY | O_CLOEXEC);
+}
+
+static void test_breakpoints(void **state)
+{
+    (void)state;
+    counts = "/proc/self/exe";
+    assert_int_equal(breakpoints_fire(), 1);
+    counts = "/dev/zero";
+    assert_int_equal(breakpoints_fire(), 0);
+    counts = NULL;
+    assert_int_equal(breakpoints_fire(), -1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_as_reported),
         cmocka_unit_test(test_less_than_reported),
         cmocka_unit_test(test_level_that_does_not_show),
+        cmocka_unit_test(test_breakpoints),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
