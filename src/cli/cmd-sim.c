@@ -285,6 +285,9 @@ static int run(const struct sim_options *o, const char *const *traces, size_t nt
             status = sim_source_damage(source)
                          ? error_set(&err, -EBADMSG, "%s", sim_source_damage(source)->text)
                          : error_set(&err, -ENODATA, "%s holds no references", traces[0]);
+        else if (o->bursts && !sim_source_sampled(source))
+            status =
+                error_set(&err, -EINVAL, "%s holds no bursts: give --time-sample LENGTH:PERIOD", traces[0]);
         else
             status = sim_print_results(o, jobs, traces, ntraces, references, &err);
         if (status == 0)

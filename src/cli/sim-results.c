@@ -26,7 +26,8 @@ static struct report_sim_row new_row(const struct sim_config *config, uint32_t n
                                  .high = NAN,
                                  .unknown = NAN,
                                  .mu = NAN,
-                                 .wood = NAN};
+                                 .wood = NAN,
+                                 .share = 1};
     row.ways = row.cache.ways ? row.cache.ways : row.cache.size_bytes / config->line_bytes;
     for (int cause = 0; cause < SIM_CAUSES; cause++)
         row.cause[cause] = NAN;
@@ -81,6 +82,7 @@ static size_t sets_rows(const struct sim_options *o, uint32_t i, const struct si
         }
         rows[l] = new_row(config, i, l, sim_cores_seen(sim) > 1 ? -1 : 0);
         count_row(&rows[l], &all, 0);
+        rows[l].share = setsample_share(job->sets);
         rows[l].low = within(result.miss_ratio - 2 * result.standard_error);
         rows[l].high = within(result.miss_ratio + 2 * result.standard_error);
     }
@@ -101,19 +103,8 @@ static size_t time_rows(const struct sim_options *o, uint32_t i, const struct si
     row->unknown = (double)r.unknown;
     row->mu = r.mu;
     row->wood = r.miss_ratio;
+    row->share = o->bursts ? NAN : (double)r.accesses / (double)r.seen; /* bursts: of an unknown whole */
     return 1;
-}
-
-static double simulated_share(const struct sim_options *o, const struct sim_job *job)
-{
-    if (job->sets)
-        return setsample_share(job->sets);
-    if (!job->time)
-        return 1;
-    if (o->bursts)
-        return NAN; /* all of the trace; its share of the run is unknown */
-    struct timesample_result r = timesample_result(job->time);
-    return (double)r.accesses / (double)r.seen;
 }
 
 int sim_print_results(const struct sim_options *o, const struct sim_job *jobs, const char *const *traces,
@@ -126,7 +117,6 @@ int sim_print_results(const struct sim_options *o, const struct sim_job *jobs, c
                                 .references = references,
                                 .line_bytes = (uint32_t)o->line_bytes,
                                 .configs = o->nconfigs,
-                                .share = simulated_share(o, &jobs[0]),
                                 .sampling = jobs[0].sets   ? "sets"
                                             : o->bursts    ? "bursts"
                                             : jobs[0].time ? "time"

@@ -15,7 +15,7 @@ struct column {
 };
 
 #define COLUMNS_FIRST 5u
-#define COLUMNS_MORE (2u + SIM_CAUSES + 5u)
+#define COLUMNS_MORE (2u + SIM_CAUSES + 6u)
 
 static void first_columns(const struct report_sim_row *row, struct column column[COLUMNS_FIRST])
 {
@@ -38,6 +38,7 @@ static void more_columns(const struct report_sim_row *row, struct column column[
     column[n++] = (struct column){"unknown", row->unknown};
     column[n++] = (struct column){"mu_wood", row->mu};
     column[n++] = (struct column){"miss_ratio_wood", row->wood};
+    column[n++] = (struct column){"simulated_share", row->share};
 }
 
 /* Causes are called "cold" etc. internally, and "cold_misses" in columns, where "inclusion" is a property. */
@@ -97,7 +98,7 @@ static void json(FILE *out, const struct report_sim *report)
     fprintf(out, "],\n  \"references\": %" PRIu64 ",\n  \"line_bytes\": %u", report->references,
             report->line_bytes);
     report_json_member_string(out, ",\n  ", "sampling", report->sampling ? report->sampling : "none");
-    report_json_member_number(out, ",\n  ", "simulated_share", report->share);
+    report_json_member_number(out, ",\n  ", "simulated_share", report->n ? report->rows[0].share : NAN);
     fputs(",\n  \"caches\": [", out);
     for (size_t r = 0; r < report->n; r++) {
         const struct report_sim_row *row = &report->rows[r];
@@ -157,6 +158,16 @@ static void text_details(FILE *out, const struct report_sim *report, const struc
     }
 }
 
+/* What part of the trace a hierarchy has simulated; not the same for all, as each has its own sets. */
+static void text_simulated(FILE *out, const struct report_sim *report, const struct report_sim_row *row)
+{
+    if (report->sampling && isnan(row->share))
+        fputs("simulated: each burst by itself, with unknown initial cache contents\n", out);
+    else if (report->sampling)
+        fprintf(out, "simulated: %.3g%% of the %s\n", 100 * row->share,
+                report->sampling[0] == 's' ? "sets" : "accesses");
+}
+
 static void text(FILE *out, const struct report_sim *report, const struct report_style *style)
 {
     char size[SIZE_TEXT];
@@ -168,16 +179,12 @@ static void text(FILE *out, const struct report_sim *report, const struct report
         report_plain(out, report->traces[i]);
     }
     fprintf(out, ", %u-byte lines\n", report->line_bytes);
-    if (report->sampling && isnan(report->share))
-        fputs("simulated: each burst by itself, with unknown initial cache contents\n", out);
-    else if (report->sampling)
-        fprintf(out, "simulated: %.3g%% of the %s\n", 100 * report->share,
-                report->sampling[0] == 's' ? "sets" : "accesses");
     for (size_t r = 0; r < report->n; r++) {
         const struct report_sim_row *row = &report->rows[r];
         if (r == 0 || row->config != row[-1].config) {
             if (report->configs > 1)
                 fprintf(out, "\nHierarchy %u\n", row->config);
+            text_simulated(out, report, row);
             fprintf(out, "\n%-5s %4s %7s %6s %-8s %14s %13s %10s", "level", "core", "size", "ways", "policy",
                     "accesses", "misses", "miss ratio");
             if (wide)

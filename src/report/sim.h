@@ -22,6 +22,7 @@ struct report_sim_row {
     double low, high; /* miss ratio, if only part was simulated */
     double unknown;   /* time samples: accesses whose result is unknown */
     double mu, wood;  /* Wood's estimate of the share of these that miss, and the miss ratio with it */
+    double share;     /* of the sets, or of the references, that was simulated; 1: exact; NaN: unknown */
 };
 
 struct report_sim {
@@ -29,7 +30,6 @@ struct report_sim {
     size_t ntraces;
     uint64_t references;
     uint32_t line_bytes, configs;
-    double share;         /* of the sets, or of the references, that was simulated; 1: exact; NaN: unknown */
     const char *sampling; /* "sets", "time", "bursts", or NULL */
     int causes;
     const struct report_sim_row *rows;

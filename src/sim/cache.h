@@ -105,11 +105,9 @@ const char *sim_cause_name(enum sim_cause cause);
  * Packs references [address, address + size) for sim_run, in order, until all are done or fewer than
  * SIM_PACK_MAX of the `room` words (at least that many) are left. A reference is one access for each line
  * that it touches; with `once` a single one, cut to line_bytes, with SIM_STRADDLE if it spans two lines.
- * References longer than SIM_PACK_BYTES are cut to that. store[i] is nonzero for stores. Returns the number
- * of words; *taken is the number of references in them.
+ * store[i] is nonzero for stores. Returns the number of words; *taken is the number of references in them.
  */
-#define SIM_PACK_BYTES 4096u
-#define SIM_PACK_MAX (SIM_PACK_BYTES / 16u + 1u)
+#define SIM_PACK_MAX (UINT16_MAX / 16u + 2u) /* lines of 16 bytes of the longest reference */
 size_t sim_pack(const uint64_t *address, const uint16_t *size, const uint8_t *store, size_t n,
                 uint32_t line_bytes, int once, uint64_t *accesses, size_t capacity, size_t *taken);
 

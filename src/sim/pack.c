@@ -8,7 +8,7 @@ size_t sim_pack(const uint64_t *address, const uint16_t *size, const uint8_t *st
                 uint32_t line_bytes, int once, uint64_t *accesses, size_t capacity, size_t *taken)
 {
     unsigned shift = (unsigned)__builtin_ctz(line_bytes);
-    uint64_t longest = once ? line_bytes : SIM_PACK_BYTES;
+    uint64_t longest = once ? line_bytes : UINT16_MAX;
     size_t used = 0, i = 0;
     assert(capacity >= SIM_PACK_MAX);
     for (; i < n && capacity - used >= SIM_PACK_MAX; i++) {

@@ -166,6 +166,11 @@ def test_samples(cachegram, tmp_path):
     assert 0 < int(sets["accesses"]) < 30000
     assert 0 < float(sets["ci_low"]) < float(sets["miss_ratio"]) < float(sets["ci_high"])
     assert sets["ci_low"] == rows(cachegram, trace, "--cache", ONE, "--sets", "0.25")[0]["ci_low"]
+    # Two of eight sets are the fewest, a 32nd of 64 sets.
+    both = ["--cache", "L1:4K:8", "L1:32K:8", "--sets", "1/32"]
+    assert [float(row["simulated_share"]) for row in rows(cachegram, trace, *both)] == [1 / 4, 1 / 32]
+    shown = sim(cachegram, trace, *both).out.decode()
+    assert re.findall("Hierarchy (.)\nsimulated: (.*)% of the sets", shown) == [("1", "25"), ("2", "3.12")]
 
 
 def test_bursts_as_samples(cachegram, tmp_path):
@@ -175,6 +180,9 @@ def test_bursts_as_samples(cachegram, tmp_path):
     got = rows(cachegram, tmp_path / "t.csv", "--cache", ONE, "--time-sample", "bursts")[0]
     assert (got["accesses"], got["misses"], got["unknown"]) == ("200", "0", "16")
     assert got["ci_low"] == "0" and float(got["miss_ratio"]) == 8 / 200
+    whole = write_trace(tmp_path / "whole.csv", [(64 * i, 8, "l", 1) for i in range(8)])
+    refused = sim(cachegram, whole, "--cache", ONE, "--time-sample", "bursts", status=1)
+    assert refused.err.endswith(b"whole.csv holds no bursts: give --time-sample LENGTH:PERIOD\n") and not refused.out
 
 
 # --- policies ---
