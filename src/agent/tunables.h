@@ -108,9 +108,10 @@
 #define RETIRE_MS 2000
 /* CPU time after which a preempted thread has certainly reached user mode. */
 #define RAN_SINCE_NS 100000u
-/* How long to wait for other threads to leave their bursts if none of them computes: a thread in a system
- * call may wait forever. */
+/* How long to wait for other threads to leave their bursts before it matters whether any of them computes,
+ * and for how long none may: a thread in a system call may wait forever. */
 #define RETIRE_BURSTS_MS 100
+#define RETIRE_IDLE_MS 50
 /* How long a thread waits at a burst's end for the collector to choose lines: decoding takes 1-2 ms. */
 #define ANSWER_WAIT_NS 20000000
 /* How long it waits for an answer that the collector has begun: longer than a slow disk delays it, but a

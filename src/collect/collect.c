@@ -125,6 +125,7 @@ static void be_killed_first(void)
 static void collect_rest(struct run *r)
 {
     uint64_t until = monotonic_ns() + COLLECT_GRACE_MS * UINT64_C(1000000);
+    drain_look(r->drain); /* what ended since the last look does not run */
     uint32_t live = drain_live(r->drain);
     /* Before anything is drained: a process in full mode fills buffers as fast as they are freed. */
     __atomic_store_n(&r->session.map->stop, 1, __ATOMIC_RELEASE);

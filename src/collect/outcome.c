@@ -253,6 +253,10 @@ static void warn_missed(struct run *r, int named, struct error *err)
     else if (profile_get_number(r->profile, "unprofiled_cpu_seconds", &elsewhere, NULL) < 0)
         elsewhere = 0;
     m.elsewhere_ns = elsewhere > 0 ? (uint64_t)(elsewhere * 1e9) : 0;
+    /* Processes that the recorder did not see before they had ended are assumed to have run all the time. In
+     * reality they share what is left of the CPU time. */
+    double measured_ns = (double)(drain_agent_ns(r->drain) - drain_assumed_ns(r->drain));
+    missed_limit(&m, (cpu_seconds(&r->usage) * 1e9 - measured_ns) * user_share(r));
     double references = (double)(t->decoded.references + (counted ? drain_counted(r->drain) : 0));
     double translated_ns = counted ? cpu_seconds(&r->usage) * 1e9 : (double)t->burst_cpu_ns;
     double percent = missed_percent(&m, counted, references, translated_ns);

@@ -34,7 +34,7 @@
 
 #define WIRE_ENV "CACHEGRAM_SESSION"
 #define WIRE_MAGIC 0x6d61726765686361ull /* "achegram" */
-#define WIRE_VERSION 33u
+#define WIRE_VERSION 36u
 /* The agent does not start in a process whose limit on memory leaves less: three times what it maps
  * (docs/agent-rules.md), so that the process does not reach the limit because of the agent. */
 #define WIRE_ROOM_MB 1056
@@ -428,9 +428,10 @@ enum wire_lacks { WIRE_LACKS_NOTHING, WIRE_LACKS_SESSION, WIRE_LACKS_LIBRARY };
 /* A process is about to execute that file, as the call named it (empty: by a descriptor); the call may fail.
  */
 struct wire_execution {
-    uint32_t pid;   /* atomic; 0: the entry is being written */
-    uint32_t lacks; /* enum wire_lacks */
-    char path[240];
+    uint32_t pid;    /* atomic; 0: the entry is being written */
+    uint32_t number; /* which announcement it is, from 0 on; until it is written, that is an earlier one */
+    uint32_t lacks;  /* enum wire_lacks */
+    char path[236];
     uint64_t
         hidden; /* signals that the calling thread believes to be blocked, but the kernel does not block */
 };
@@ -452,9 +453,12 @@ enum wire_heap_kind {
 };
 #define WIRE_HEAP_KIND_BITS 8u
 #define WIRE_HEAP_HEAD_WORDS 7u
-#define WIRE_HEAP_STACK_WORDS 64u /* from the stack pointer on, as the caller has it after the call */
+/* From the stack pointer on, as the caller has it after the call. Code of rustc that is not optimized has
+ * seven calls in 1 to 2 KB, from Vec::push to malloc. */
+#define WIRE_HEAP_STACK_WORDS 256u
+#define WIRE_HEAP_NAME_WORDS 128u /* in its place; shorter, as the name is on the target's stack at first */
 #define WIRE_HEAP_BLOCK_WORDS (WIRE_HEAP_HEAD_WORDS + WIRE_HEAP_STACK_WORDS)
-#define WIRE_HEAP_WORDS (1u << 18)
+#define WIRE_HEAP_WORDS (1u << 19)
 #define WIRE_HEAP_FILTER (1u << 20)
 #define WIRE_HEAP_SETS (1u << 14)
 #define WIRE_HEAP_WAYS 8u

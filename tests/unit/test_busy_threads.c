@@ -87,6 +87,23 @@ static void main_and_helper(void **state)
     expect(1, 1, 1.0);
 }
 
+/* A thread that works a little, starts three others and waits for them; and a process that waits for all. */
+static void those_that_wait(void **state)
+{
+    (void)state;
+    for (int exact = 0; exact < 2; exact++) {
+        uint64_t start = exact ? 0 : 20000;
+        add(1, 1, exact, start, start + 1000, 1000);
+        add(1, 1, exact, start + 1000, start + 12000, 1000);
+        for (uint32_t tid = 2; tid <= 4; tid++)
+            for (uint64_t i = 0; i < 10; i++)
+                add(1, tid, exact, start + 1100 + 1000 * i, start + 2100 + 1000 * i, 1000);
+        add(2, 5, exact, start, start + 500, 2000);
+        add(2, 5, exact, start + 500, start + 12000, 200);
+    }
+    expect(3, 1, 3);
+}
+
 static void unequal(void **state)
 {
     (void)state;
@@ -118,7 +135,8 @@ static void processes(void **state)
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
-    const struct CMUnitTest tests[] = {TEST(nothing), TEST(many_equal),          TEST(main_and_helper),
-                                       TEST(unequal), TEST(one_after_the_other), TEST(processes)};
+    const struct CMUnitTest tests[] = {TEST(nothing),         TEST(many_equal), TEST(main_and_helper),
+                                       TEST(those_that_wait), TEST(unequal),    TEST(one_after_the_other),
+                                       TEST(processes)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -160,7 +160,17 @@ static void test_agents_counts(void **state)
     d.count_before = 1000;
     d.count_gap = 70;
     reported = ask(c, d, 10);
-    assert_true(reported.start_refs == 1070 && reported.stratum_refs == 70);
+    /* All before were of the same time, as if each were of a new thread: those of the last one count. */
+    assert_true(reported.start_refs == 1010 && reported.stratum_refs == 70);
+    /* What the old thread's bursts made is not the new one's. */
+    d = burst(300, 400);
+    d.count_before = 200;
+    d.count_gap = 70;
+    assert_true(ask(c, d, 10).start_refs == 200);
+    d = burst(500, 600);
+    d.count_before = 300;
+    d.count_gap = 70;
+    assert_true(ask(c, d, 10).start_refs == 310);
     refclock_free(c);
 }
 

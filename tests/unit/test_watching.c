@@ -266,13 +266,17 @@ static void missing_rates_are_those_of_like_bursts(void **state)
         {NAN, NAN, 0},        {7, 7, 0},                        /* not placed by time */
         {NAN, NAN, 0.000001},
     };
-    rates_fill(rates, 8);
+    assert_int_equal(rates_fill(rates, 8), 0);
     assert_true(isnan(rates[2].near_per_ns) && rates[2].refs_per_ns == 0.05);
     assert_true(rates[4].refs_per_ns == 2 && rates[7].refs_per_ns == 2);
     assert_true(isnan(rates[5].refs_per_ns) && rates[0].refs_per_ns == 3 && rates[3].refs_per_ns == 2);
     struct rates_pair none = {NAN, NAN, 0.1};
-    rates_fill(&none, 1);
+    assert_int_equal(rates_fill(&none, 1), 0);
     assert_true(isnan(none.refs_per_ns));
+    /* The third is most like the second, but that has no rate of its own: the last one is next. */
+    struct rates_pair chain[] = {{1, 1, 0.1}, {NAN, NAN, 0.2}, {NAN, NAN, 0.27}, {10, 10, 0.5}};
+    assert_int_equal(rates_fill(chain, 4), 0);
+    assert_true(chain[1].refs_per_ns == 1 && chain[2].refs_per_ns == 10);
 }
 
 int main(void)

@@ -224,7 +224,7 @@ static void begin_recording(struct thread *t, ucontext_t *uc)
 
 void burst_counting_stopped(struct thread *t, ucontext_t *uc)
 {
-    enum count_verdict verdict = count_stop(t, uc);
+    enum count_verdict verdict = count_stop(t, uc, burst_forbidden());
     if (verdict == COUNT_SIGNAL) { /* deliver it: the burst begins after its handler */
         arch_restore(t, uc);
         memcpy(&uc->uc_sigmask, &t->generated.app_mask, sizeof t->generated.app_mask);
@@ -244,9 +244,9 @@ void burst_counting_stopped(struct thread *t, ucontext_t *uc)
     }
 }
 
-int burst_enter(struct thread *t, ucontext_t *uc)
+/* Whether the thread may enter translated code here; if not, t->native.refused says why. */
+static int entry_allowed(struct thread *t, const ucontext_t *uc)
 {
-    uint64_t pc = arch_pc(uc);
     t->native.refused = WIRE_NATIVE_OFF;
     if (agent_off || session->stop)
         return 0;
@@ -270,7 +270,12 @@ int burst_enter(struct thread *t, ucontext_t *uc)
         return 0;
     }
     t->native.refused = WIRE_NATIVE_EXEC;
-    if (!may_enter())
+    return may_enter();
+}
+
+int burst_enter(struct thread *t, ucontext_t *uc)
+{
+    if (!entry_allowed(t, uc))
         return 0;
     t->native.refused = WIRE_NATIVE_OFF;
     uint64_t start, end;
@@ -301,7 +306,7 @@ int burst_enter(struct thread *t, ucontext_t *uc)
     }
     t->timing.entered_ns = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID);
     arch_mark_inside(t);
-    uint64_t code = begin_translated(t, pc, full);
+    uint64_t code = begin_translated(t, arch_pc(uc), full);
     if (code) {
         if (!t->translation.counts)
             copy_stack(t, uc);

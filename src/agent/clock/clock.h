@@ -29,14 +29,16 @@ void count_alarm(struct thread *t, const ucontext_t *uc); /* at the stretch's ti
 /* Before something that no alarm may interrupt, a system call that may wait or a single step: the thread
  * stops after it. */
 void count_pause(struct thread *t);
-/* The thread has stopped where it was requested to; what is to be done. */
+/* The thread has stopped where it was requested to; what is to be done. must_leave: a stretch without an end
+ * ends here. */
 enum count_verdict {
     COUNT_GO_ON,  /* the stretch continues */
     COUNT_SIGNAL, /* a signal is pending that the target must handle first */
     COUNT_RECORD, /* the recorded burst begins here */
-    COUNT_OVER,   /* counting ends, and no burst follows: not every reference is counted any more */
+    COUNT_OVER, /* counting ends, and no burst follows: a stretch without an end is over, for now or for good
+                 */
 };
-enum count_verdict count_stop(struct thread *t, ucontext_t *uc);
+enum count_verdict count_stop(struct thread *t, ucontext_t *uc, int must_leave);
 /* Every reference is counted: there was no buffer for the burst of that verdict. */
 void count_not_recorded(struct thread *t, ucontext_t *uc);
 void count_recorded(struct thread *t);       /* there was one */

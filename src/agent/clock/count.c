@@ -395,11 +395,11 @@ static void go_on(struct thread *t, ucontext_t *uc, uint64_t aim)
 
 /* What is to be done. If the stretch goes on, sets up what comes next: *aim references away, if it is
  * changed. */
-static enum count_verdict judge(struct thread *t, uint64_t total, uint64_t *aim)
+static enum count_verdict judge(struct thread *t, uint64_t total, int must_leave, uint64_t *aim)
 {
     struct counting *c = &t->clock;
     if (c->endless) {
-        if (!agent_counts_all())
+        if (!agent_counts_all() || must_leave)
             return COUNT_OVER;
         if (total >= c->burst_at && c->without_burst) {
             plan_burst(t, total);
@@ -434,7 +434,7 @@ static enum count_verdict judge(struct thread *t, uint64_t total, uint64_t *aim)
     return COUNT_GO_ON;
 }
 
-enum count_verdict count_stop(struct thread *t, ucontext_t *uc)
+enum count_verdict count_stop(struct thread *t, ucontext_t *uc, int must_leave)
 {
     struct counting *c = &t->clock;
     uint64_t pending = 0, aim = 0;
@@ -445,7 +445,7 @@ enum count_verdict count_stop(struct thread *t, ucontext_t *uc)
         return COUNT_SIGNAL;
     count_take(t, arch_count_value(uc));
     t->translation.counted_blocks = arch_count_blocks(t, uc);
-    enum count_verdict verdict = judge(t, c->total, &aim);
+    enum count_verdict verdict = judge(t, c->total, must_leave, &aim);
     if (verdict == COUNT_GO_ON)
         go_on(t, uc, aim);
     return verdict;

@@ -163,6 +163,7 @@ static void announce(uint32_t pid, const char *path, char *const *envp, uint64_t
     uint32_t n = __atomic_fetch_add(&session->executions, 1, __ATOMIC_SEQ_CST);
     struct wire_execution *e = &session->execution[n % WIRE_MAX_EXECUTIONS];
     __atomic_store_n(&e->pid, 0, __ATOMIC_SEQ_CST);
+    e->number = n;
     size_t last = sizeof e->path - 1;
     e->path[path ? last - target_read(e->path, path, last) : 0] = 0; /* as far as it is readable */
     e->hidden = hidden;

@@ -349,7 +349,7 @@ static void report_end(uint64_t kind, const void *block, uint64_t bytes)
 /* A mapping of the file; its name in place of the stack. A name that is too long is not reported. */
 static void report_file(const void *map, uint64_t bytes, int fd)
 {
-    uint64_t name[WIRE_HEAP_STACK_WORDS] = {0};
+    uint64_t name[WIRE_HEAP_NAME_WORDS] = {0};
     long length = files_name(fd, (char *)name, sizeof name);
     if (length <= 0 || (size_t)length >= sizeof name)
         return;
@@ -358,7 +358,7 @@ static void report_file(const void *map, uint64_t bytes, int fd)
         return;
     *word(at + 1) = (uint64_t)map;
     *word(at + 2) = bytes;
-    for (uint64_t i = 0; i < WIRE_HEAP_STACK_WORDS; i++)
+    for (uint64_t i = 0; i < WIRE_HEAP_NAME_WORDS; i++)
         *word(at + WIRE_HEAP_HEAD_WORDS + i) = name[i];
     publish(at, WIRE_HEAP_FILE, WIRE_HEAP_BLOCK_WORDS);
 }

@@ -147,11 +147,12 @@ int threads_await_native(void)
 {
     struct timespec moment = {0, 1000000};
     struct thread *self = thread_self();
-    for (int waited = 0; waited < RETIRE_MS; waited++) {
+    for (int waited = 0, idle = 0; waited < RETIRE_MS && idle < RETIRE_IDLE_MS; waited++) {
         if (burst_none_active() && !watch_calls_in_progress(self))
             return 1;
-        if (waited >= RETIRE_BURSTS_MS && !others_run(self))
-            break;
+        /* A thread that computes may still sleep for a moment, as for a page or a lock. */
+        if (waited >= RETIRE_BURSTS_MS)
+            idle = others_run(self) ? 0 : idle + 1;
         sys2(SYS_nanosleep, &moment, 0);
     }
     return 0;

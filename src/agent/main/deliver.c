@@ -92,6 +92,33 @@ static uint64_t followed_stack(const struct thread *t, uint64_t flags, const uco
     return handler_stack(&t->signals.app_altstack, flags, arch_sp(uc));
 }
 
+/* Moves the signal's frame to where the kernel would have put it without the agent, and sets d->sp and
+ * d->altstack. 0: there is no room for it, or no restorer to return through; the kernel sends SIGSEGV then.
+ */
+static int place_frame(struct thread *t, const struct kernel_sigaction *act, siginfo_t **info,
+                       ucontext_t **uc, struct delivery *d)
+{
+    d->sp = (uint64_t)*uc - 8;
+    d->altstack = NULL;
+    /* If a system call instruction has set another alternate stack than the agent's, the kernel has put the
+     * frame where the target would have it. */
+    int is_ours = t && (*uc)->uc_stack.ss_sp == t->signal_stack;
+    uint64_t sp = is_ours ? followed_stack(t, act->flags, *uc, d) : untracked_stack(*uc, act->flags);
+    if (!sp)
+        return 1;
+    /* Handlers of asynchronous signals run with SIGSEGV blocked, where a fault of safe_copy would kill: the
+     * pages of the frame must be accessible. */
+    if (t)
+        watch_never_protect(sp - FRAME_MOST_BYTES, sp);
+    d->sp = arch_move_frame(uc, info, sp);
+    if (!d->sp || !(act->flags & SA_RESTORER_FLAG))
+        return 0;
+    /* Installed by the target with its own system call. */
+    if (act->restorer != (void *)(uintptr_t)signal_restorer)
+        safe_copy((void *)d->sp, &act->restorer, sizeof act->restorer);
+    return 1;
+}
+
 uint64_t deliver(struct thread *t, int sig, siginfo_t *info, ucontext_t *uc, struct delivery *d)
 {
     struct kernel_sigaction act = signals_target[sig];
@@ -126,28 +153,11 @@ uint64_t deliver(struct thread *t, int sig, siginfo_t *info, ucontext_t *uc, str
     if (t)
         abandon_step_for_handler(t, uc);
     d->mask = mask_in_force(sig, uc) | act.mask;
-    d->sp = (uint64_t)uc - 8;
-    d->altstack = NULL;
-    /* If a system call instruction has set another alternate stack than the agent's, the kernel has put the
-     * frame where the target would have it. */
-    int is_ours = t && uc->uc_stack.ss_sp == t->signal_stack;
-    uint64_t sp = is_ours ? followed_stack(t, act.flags, uc, d) : untracked_stack(uc, act.flags);
-    if (sp) {
-        /* Handlers of asynchronous signals run with SIGSEGV blocked, where a fault of safe_copy would kill:
-         * the pages of the frame must be accessible. */
-        if (t)
-            watch_never_protect(sp - FRAME_MOST_BYTES, sp);
-        d->sp = arch_move_frame(&uc, &info, sp);
-        /* No room for the frame, or no restorer to return through: the kernel sends SIGSEGV then. */
-        if (!d->sp || !(act.flags & SA_RESTORER_FLAG)) {
-            sig = SIGSEGV;
-            default_action(sig, 1);
-            set_mask_of(uc, mask_of(uc) & ~SIGNAL_BIT(SIGSEGV));
-            return 0;
-        }
-        /* Installed by the target with its own system call. */
-        if (act.restorer != (void *)(uintptr_t)signal_restorer)
-            safe_copy((void *)d->sp, &act.restorer, sizeof act.restorer);
+    if (!place_frame(t, &act, &info, &uc, d)) {
+        sig = SIGSEGV;
+        default_action(sig, 1);
+        set_mask_of(uc, mask_of(uc) & ~SIGNAL_BIT(SIGSEGV));
+        return 0;
     }
     d->sig = sig;
     d->info = info;

@@ -42,7 +42,11 @@ static uint64_t at_most(const struct agent_time *t, const struct wire_proc *proc
 
 void agent_time_begin(struct agent_time *t, const struct wire_proc *proc, pid_t pid)
 {
-    *t = (struct agent_time){.ns = AGENT_TIME_LOADER_NS, .at_ns = proc->start_ns, .there = -1};
+    *t = (struct agent_time){.ns = AGENT_TIME_LOADER_NS,
+                             .assumed_ns = AGENT_TIME_LOADER_NS,
+                             .user_share = 1,
+                             .at_ns = proc->start_ns,
+                             .there = -1};
     agent_time_look(t, proc, pid);
 }
 
@@ -54,9 +58,12 @@ void agent_time_look(struct agent_time *t, const struct wire_proc *proc, pid_t p
     if (known && (t->there == 1 || (t->there < 0 && before == 1))) { /* the latter: a zombie */
         uint64_t grown = cpu_ns > t->ns ? cpu_ns - t->ns : 0;
         t->ns += t->there == 1 || grown < most ? grown : most;
+        if (proc->count.disabled != WIRE_OFF_NOT)
+            t->user_share = process_user_share(pid);
     } else if ((t->there != 0 && before != 0) || did != t->activity) {
         /* It has ended, or may not be inspected, or is in another PID namespace (a container). */
         t->ns += most;
+        t->assumed_ns += most;
     }
     t->at_ns = now_ns;
     t->activity = did;

@@ -12,6 +12,8 @@
 
 struct agent_time {
     uint64_t ns; /* so far; an upper bound, so that nobody is warned of unprofiled time without reason */
+    uint64_t assumed_ns;      /* the part of it that nobody has measured */
+    double user_share;        /* of what was measured, if the agent is off */
     uint64_t at_ns, activity; /* at the last look */
     int there;                /* whether the agent was there then; -1: unknown */
 };

@@ -154,16 +154,17 @@ int refclock_burst(struct refclock *c, const struct wire_desc *desc, uint64_t re
     *out = (struct refclock_burst){
         .start_refs = NAN, .refs_per_ns = NAN, .near_per_ns = NAN, .stratum_refs = NAN};
     native_rates(desc, out);
+    if (desc->cpu_start_ns < t->cpu_end_ns) { /* a new thread that got the old one's id */
+        t->references = 0;
+        t->start_refs = 0;
+        t->cpu_end_ns = 0;
+    }
     if (desc->count_gap != 0) {
         out->start_refs = (double)desc->count_before + (double)t->references;
         out->stratum_refs = (double)desc->count_gap;
     }
     t->references += references;
 
-    if (desc->cpu_start_ns < t->cpu_end_ns) { /* a new thread that got the old one's id */
-        t->start_refs = 0;
-        t->cpu_end_ns = 0;
-    }
     take_stretches(t, desc->start_ns);
     if (!isnan(t->refs_per_ns)) {
         double native_ns =

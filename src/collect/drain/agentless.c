@@ -39,21 +39,32 @@ static void drop(struct agentless *a, unsigned i)
     a->process[i] = a->process[--a->n];
 }
 
-/* Whether it was given the session; -1: unknown, as where the program has overwritten its environment. */
+int agentless_has_session(const char *environment, size_t size, const char *stat)
+{
+    size_t length = strlen(WIRE_ENV);
+    for (size_t i = 0; i < size; i += strlen(environment + i) + 1) {
+        if (strncmp(environment + i, WIRE_ENV "=", length + 1) == 0)
+            return 1;
+        if (strchr(environment + i, '=') == NULL)
+            return -1;
+    }
+    if (size != 0)
+        return 0;
+    const char *at = strrchr(stat, ')'); /* after the name, which may contain anything */
+    for (int field = 2; at != NULL && field < 50; field++)
+        at = strchr(at + 1, ' ');
+    unsigned long long start, end;
+    return at != NULL && sscanf(at, " %llu %llu", &start, &end) == 2 && end != 0 && start == end ? 0 : -1;
+}
+
 static int has_session(pid_t pid)
 {
     static char text[1 << 17];
+    char stat[2048] = "";
     ssize_t n = read_text(text, sizeof(text), "/proc/%d/environ", (int)pid);
-    size_t length = strlen(WIRE_ENV);
-    if (n < 0)
+    if (n < 0 || (n == 0 && read_text(stat, sizeof(stat), "/proc/%d/stat", (int)pid) < 0))
         return -1;
-    for (size_t i = 0; i < (size_t)n; i += strlen(text + i) + 1) {
-        if (strncmp(text + i, WIRE_ENV "=", length + 1) == 0)
-            return 1;
-        if (strchr(text + i, '=') == NULL)
-            return -1;
-    }
-    return 0;
+    return agentless_has_session(text, (size_t)n, stat);
 }
 
 static const char cleared[] = "was started with a cleared environment, as sudo and env -i do";
@@ -137,36 +148,48 @@ static unsigned add_children(pid_t pid, pid_t list[DESCENDANTS], unsigned n)
     return n;
 }
 
+/* Stores the process if it executes a program that cannot load the agent. */
+static void see_executed(struct agentless *a, const struct wire_execution *e)
+{
+    char name[sizeof(e->path)], path[PATH_MAX];
+    memcpy(name, e->path, sizeof(name));
+    name[sizeof(name) - 1] = '\0';
+    if (e->pid > INT_MAX || name[0] == '\0')
+        return;
+    snprintf(path, sizeof(path), "/proc/%u/cwd/%s", e->pid, name);
+    if (strchr(name, '/') == NULL && launch_find(name, path, sizeof(path), NULL) < 0)
+        return;
+    if (name[0] == '/' || (strchr(name, '/') != NULL && access(path, F_OK) != 0))
+        snprintf(path, sizeof(path), "%s", name);
+    int executable = access(path, X_OK) == 0;
+    const char *why = executable ? launch_obstacle(path) : NULL;
+    if (why == NULL && executable)
+        why = lacking(e->lacks);
+    if (why != NULL && strstr(why, "dynamic loader") != NULL)
+        return; /* when started explicitly, it loads the agent as well */
+    unsigned i = why != NULL ? entry_of(a, (pid_t)e->pid) : AGENTLESS_KEPT;
+    if (i == AGENTLESS_KEPT)
+        return;
+    a->process[i].certain = 1;
+    snprintf(a->process[i].name, sizeof(a->process[i].name), "%s", name);
+    snprintf(a->process[i].why, sizeof(a->process[i].why), "%s", why);
+}
+
 void agentless_executed(struct agentless *a, const struct wire_session *session)
 {
+    _Static_assert(WIRE_MAX_EXECUTIONS == 64, "bits of `handled`");
     uint32_t said = __atomic_load_n(&session->executions, __ATOMIC_ACQUIRE);
     if (said - a->executions > WIRE_MAX_EXECUTIONS)
         a->executions = said - WIRE_MAX_EXECUTIONS;
-    for (; a->executions != said; a->executions++) {
-        const struct wire_execution *e = &session->execution[a->executions % WIRE_MAX_EXECUTIONS];
-        uint32_t pid = __atomic_load_n(&e->pid, __ATOMIC_ACQUIRE);
-        char name[sizeof(e->path)], path[PATH_MAX];
-        memcpy(name, e->path, sizeof(name));
-        name[sizeof(name) - 1] = '\0';
-        if (pid == 0 || pid > INT_MAX || name[0] == '\0')
-            continue;
-        snprintf(path, sizeof(path), "/proc/%u/cwd/%s", pid, name);
-        if (strchr(name, '/') == NULL && launch_find(name, path, sizeof(path), NULL) < 0)
-            continue;
-        if (name[0] == '/' || (strchr(name, '/') != NULL && access(path, F_OK) != 0))
-            snprintf(path, sizeof(path), "%s", name);
-        int executable = access(path, X_OK) == 0;
-        const char *why = executable ? launch_obstacle(path) : NULL;
-        if (why == NULL && executable)
-            why = lacking(e->lacks);
-        if (why != NULL && strstr(why, "dynamic loader") != NULL)
-            continue; /* when started explicitly, it loads the agent as well */
-        unsigned i = why != NULL ? entry_of(a, (pid_t)pid) : AGENTLESS_KEPT;
-        if (i == AGENTLESS_KEPT)
-            continue;
-        a->process[i].certain = 1;
-        snprintf(a->process[i].name, sizeof(a->process[i].name), "%s", name);
-        snprintf(a->process[i].why, sizeof(a->process[i].why), "%s", why);
+    for (; a->executions != said; a->executions++)
+        a->handled &= ~(UINT64_C(1) << a->executions % WIRE_MAX_EXECUTIONS);
+    for (uint32_t n = said > WIRE_MAX_EXECUTIONS ? said - WIRE_MAX_EXECUTIONS : 0; n != said; n++) {
+        const struct wire_execution *e = &session->execution[n % WIRE_MAX_EXECUTIONS];
+        uint64_t bit = UINT64_C(1) << n % WIRE_MAX_EXECUTIONS;
+        if ((a->handled & bit) == 0 && __atomic_load_n(&e->pid, __ATOMIC_ACQUIRE) != 0 && e->number == n) {
+            a->handled |= bit;
+            see_executed(a, e);
+        }
     }
 }
 

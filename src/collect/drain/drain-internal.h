@@ -61,6 +61,7 @@ struct drain {
     pid_t command;               /* 0: programs without the agent are not searched */
     struct agentless agentless;
     uint64_t agent_ns;     /* of processes that have ended: upper bound of their CPU time with the agent */
+    uint64_t assumed_ns;   /* the part of it that nobody has measured */
     uint64_t memory_bytes; /* of the ended process with the most */
     /* Of slots that were released; the last two also in the tails of bursts. */
     uint64_t burst_cpu_ns, ended_cpu_ns, ended_bursts, ended_watch_ns, ended_start_ns, counted, all_counted,

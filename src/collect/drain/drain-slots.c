@@ -34,56 +34,61 @@ static void store_counter(struct drain *d, const struct slot *slot, const char *
         drain_set_trouble(d, &err);
 }
 
+/* Members of wire_counters that are stored, each as a counter of its name. */
+static const struct {
+    const char *name;
+    size_t offset;
+} counters[] = {
+#define COUNTER(name)                               \
+    {                                               \
+#name, offsetof(struct wire_counters, name) \
+    }
+    COUNTER(triggers),
+    COUNTER(ticks),
+    COUNTER(bursts),
+    COUNTER(skipped_buffer),
+    COUNTER(skipped_code),
+    COUNTER(skipped_busy),
+    COUNTER(skipped_gs),
+    COUNTER(stepped),
+    COUNTER(syscalls),
+    COUNTER(blocks),
+    COUNTER(insns),
+    COUNTER(flushes),
+    COUNTER(threads),
+    COUNTER(translate_ns),
+    COUNTER(stalled_ns),
+    COUNTER(cpu_ns),
+    COUNTER(burst_cpu_ns),
+    COUNTER(watch_faults),
+    COUNTER(watch_hits),
+    COUNTER(watch_probes),
+    COUNTER(watch_calls),
+    COUNTER(watch_unasked),
+    COUNTER(watch_pauses),
+    COUNTER(watch_line_ns),
+    COUNTER(watch_refs),
+    COUNTER(watch_unseen_ns),
+    COUNTER(watch_cpu_ns),
+    COUNTER(counts),
+    COUNTER(count_refs),
+    COUNTER(count_string_refs),
+    COUNTER(all_refs),
+    COUNTER(count_cpu_ns),
+    COUNTER(count_agent_ns),
+    COUNTER(count_blocks),
+    COUNTER(count_turns),
+    COUNTER(memory_bytes),
+    COUNTER(disabled),
+    COUNTER(start_cpu_ns),
+    COUNTER(unknown_threads),
+    COUNTER(skipped_handlers),
+    COUNTER(unknown_children),
+#undef COUNTER
+};
+
 void drain_store_counters(struct drain *d, const struct slot *slot)
 {
-    static const struct {
-        const char *name;
-        size_t offset;
-    } counters[] = {
-#define COUNTER(name) {#name, offsetof(struct wire_counters, name)}
-        COUNTER(triggers),
-        COUNTER(ticks),
-        COUNTER(bursts),
-        COUNTER(skipped_buffer),
-        COUNTER(skipped_code),
-        COUNTER(skipped_busy),
-        COUNTER(skipped_gs),
-        COUNTER(stepped),
-        COUNTER(syscalls),
-        COUNTER(blocks),
-        COUNTER(insns),
-        COUNTER(flushes),
-        COUNTER(threads),
-        COUNTER(translate_ns),
-        COUNTER(stalled_ns),
-        COUNTER(cpu_ns),
-        COUNTER(burst_cpu_ns),
-        COUNTER(watch_faults),
-        COUNTER(watch_hits),
-        COUNTER(watch_probes),
-        COUNTER(watch_calls),
-        COUNTER(watch_unasked),
-        COUNTER(watch_pauses),
-        COUNTER(watch_line_ns),
-        COUNTER(watch_refs),
-        COUNTER(watch_unseen_ns),
-        COUNTER(watch_cpu_ns),
-        COUNTER(counts),
-        COUNTER(count_refs),
-        COUNTER(count_string_refs),
-        COUNTER(all_refs),
-        COUNTER(count_cpu_ns),
-        COUNTER(count_agent_ns),
-        COUNTER(count_blocks),
-        COUNTER(count_turns),
-        COUNTER(memory_bytes),
-        COUNTER(disabled),
-        COUNTER(start_cpu_ns),
-        COUNTER(unknown_threads),
-        COUNTER(skipped_handlers),
-        COUNTER(unknown_children),
-#undef COUNTER
-    };
     const struct wire_proc *proc = slot->proc;
     if (!storing(d))
         return;
@@ -283,7 +288,7 @@ void drain_drop(struct drain *d, struct slot *slot, int gone)
     refusals_add(&d->refusals, slot->proc, &slot->blocked);
     d->unknown_threads_ns += slot->unknown.ns;
     d->unknown_children += slot->proc->count.unknown_children;
-    if (stays(d) && missed_add(&d->missed, slot->proc, slot->agent.ns, slot->lost,
+    if (stays(d) && missed_add(&d->missed, slot->proc, &slot->agent, slot->lost,
                                storing(d) ? d->profile : NULL, slot->process.id, &err) < 0)
         drain_set_trouble(d, &err);
     d->burst_cpu_ns += drain_profiling_ns(d, &slot->proc->count);
@@ -293,6 +298,7 @@ void drain_drop(struct drain *d, struct slot *slot, int gone)
     d->all_counted += slot->proc->count.all_refs;
     d->ended_cpu_ns += slot_cpu_ns(slot);
     d->agent_ns += gone ? slot->agent.ns : 0;
+    d->assumed_ns += gone ? slot->agent.assumed_ns : 0;
     d->ended_bursts += slot->proc->count.bursts;
     if (slot->proc->count.memory_bytes > d->memory_bytes)
         d->memory_bytes = slot->proc->count.memory_bytes;

@@ -107,3 +107,8 @@ uint64_t drain_agent_ns(const struct drain *d)
 {
     return d->agent_ns;
 }
+
+uint64_t drain_assumed_ns(const struct drain *d)
+{
+    return d->assumed_ns;
+}

@@ -91,6 +91,8 @@ const struct missed *drain_missed(const struct drain *d);
 uint64_t drain_lost(const struct drain *d); /* buffers of processes that were killed during a burst */
 /* Upper bound of the CPU time that ended processes spent in programs with an agent. */
 uint64_t drain_agent_ns(const struct drain *d);
+/* The part of it that nobody has measured: they had ended when the recorder looked. */
+uint64_t drain_assumed_ns(const struct drain *d);
 /* CPU time that bursts and counting cost the target, as measured by the agents. */
 uint64_t drain_burst_cpu_ns(const struct drain *d);
 /* While every reference is counted (WIRE_MODE_COUNT), of what was counted so far: the CPU time it would have

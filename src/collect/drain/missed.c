@@ -30,13 +30,13 @@ static int store(const struct wire_native *entry, struct profile *profile, uint6
                : 0;
 }
 
-int missed_add(struct missed *m, const struct wire_proc *proc, uint64_t agent_ns, uint64_t lost_buffers,
-               struct profile *profile, uint64_t process, struct error *err)
+int missed_add(struct missed *m, const struct wire_proc *proc, const struct agent_time *agent,
+               uint64_t lost_buffers, struct profile *profile, uint64_t process, struct error *err)
 {
     const struct wire_counters *count = &proc->count;
     /* Full mode does not need timers. */
     int off = count->disabled != WIRE_OFF_NOT && count->disabled != WIRE_OFF_TIMER;
-    uint64_t all_ns = off ? agent_ns : count->unknown_threads != 0 ? count->cpu_ns : 0;
+    uint64_t all_ns = off ? agent->ns : count->unknown_threads != 0 ? count->cpu_ns : 0;
     struct wire_native rest = {.key = off ? WIRE_NATIVE_OFF : WIRE_NATIVE_UNKNOWN};
     int status = 0;
     for (uint32_t i = 0; i < WIRE_MAX_NATIVE && status == 0; i++) {
@@ -47,6 +47,11 @@ int missed_add(struct missed *m, const struct wire_proc *proc, uint64_t agent_ns
         status = store(&entry, profile, process, err);
     }
     rest.user_ns = all_ns > count->known_cpu_ns ? all_ns - count->known_cpu_ns : 0;
+    if (off) {
+        uint64_t assumed = rest.user_ns < agent->assumed_ns ? rest.user_ns : agent->assumed_ns;
+        rest.user_ns = assumed + (uint64_t)((double)(rest.user_ns - assumed) * agent->user_share);
+        m->assumed_ns += assumed;
+    }
     if (rest.user_ns != 0 && status == 0) {
         m->native_ns[rest.key] += rest.user_ns;
         status = store(&rest, profile, process, err);
@@ -55,6 +60,15 @@ int missed_add(struct missed *m, const struct wire_proc *proc, uint64_t agent_ns
     m->lost_buffers += lost_buffers > count->lost_threads ? lost_buffers - count->lost_threads : 0;
     m->lost_ns += count->lost_ns;
     return status;
+}
+
+void missed_limit(struct missed *m, double ns)
+{
+    double excess = (double)m->assumed_ns - (ns > 0 ? ns : 0);
+    if (excess > 0) {
+        m->native_ns[WIRE_NATIVE_OFF] -= (uint64_t)excess;
+        m->assumed_ns -= (uint64_t)excess;
+    }
 }
 
 /* pthread_create and the other libc functions that the agent executes natively make a few thousand references

@@ -8,6 +8,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include "collect/clock/agent-time.h"
 #include "profile/profile.h"
 #include "wire/wire.h"
 
@@ -21,12 +22,15 @@ struct missed {
     uint64_t lost_buffers;                 /* of threads that a signal killed with their process */
     uint64_t lost_ns;      /* CPU time in the lost buffers of threads whose process another thread ended */
     uint64_t elsewhere_ns; /* CPU time in programs without the agent */
+    uint64_t assumed_ns;   /* the part of native_ns[WIRE_NATIVE_OFF] that nobody has measured, at most */
 };
 
-/* A process has ended: adds its missed references, and stores them by thread. agent_ns: upper bound of its
- * CPU time with the agent; profile NULL: nothing is stored. */
-int missed_add(struct missed *m, const struct wire_proc *proc, uint64_t agent_ns, uint64_t lost_buffers,
-               struct profile *profile, uint64_t process, struct error *err);
+/* A process has ended: adds its missed references, and stores them by thread. agent: its CPU time with the
+ * agent; profile NULL: nothing is stored. */
+int missed_add(struct missed *m, const struct wire_proc *proc, const struct agent_time *agent,
+               uint64_t lost_buffers, struct profile *profile, uint64_t process, struct error *err);
+/* What is assumed cannot be more than this. */
+void missed_limit(struct missed *m, double ns);
 /* Estimates the percentage of the run's references that are missing, given the number recorded or counted and
  * the CPU time in translated code for that. */
 double missed_percent(const struct missed *m, int counted, double references, double translated_ns);

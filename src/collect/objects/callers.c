@@ -4,6 +4,7 @@
 #include <string.h>
 #include "base/base-name.h"
 #include "base/pages.h"
+#include "symbols/demangle.h"
 #include "symbols/unwind.h"
 
 #define RULES 16384u /* a power of two */
@@ -16,6 +17,7 @@ struct rule {
     struct symbols_rule rule;
     int known;
     struct callers_place place;
+    enum { INNER_UNKNOWN, INNER_NO, INNER_YES } inner; /* callers_is_inner */
 };
 
 struct callers {
@@ -76,7 +78,7 @@ static void find_rule(struct callers *c, uint64_t address, uint32_t n, struct ru
     }
 }
 
-static const struct rule *rule_of(struct callers *c, uint64_t address)
+static struct rule *rule_of(struct callers *c, uint64_t address)
 {
     struct rule *rule = &c->rules[(address * UINT64_C(0x9e3779b97f4a7c15) >> 32) % RULES];
     uint32_t n = __atomic_load_n(c->nmodules, __ATOMIC_ACQUIRE);
@@ -140,4 +142,22 @@ int callers_next(struct callers *c, const struct callers_stack *stack, struct ca
 struct callers_place callers_place(struct callers *c, uint64_t address)
 {
     return rule_of(c, address)->place;
+}
+
+int callers_is_inner(struct callers *c, uint64_t address)
+{
+    struct rule *rule = rule_of(c, address);
+    const struct callers_place place = rule->place;
+    if (rule->inner == INNER_UNKNOWN) {
+        size_t nfiles;
+        const char *const *files = object_table_files(c->table, &nfiles);
+        struct symbols_data *data =
+            place.file < nfiles ? object_table_data(c->table, files[place.file]) : NULL;
+        uint64_t at;
+        const char *name = data != NULL && symbols_data_address(data, place.offset, &at) == 0
+                               ? symbols_data_function(data, at)
+                               : NULL;
+        rule->inner = name != NULL && symbols_is_of_standard_library(name) ? INNER_YES : INNER_NO;
+    }
+    return rule->inner == INNER_YES;
 }

@@ -47,4 +47,8 @@ struct callers_place {
 };
 struct callers_place callers_place(struct callers *c, uint64_t address);
 
+/* Whether that call is in a function of a standard library which is compiled into the program, such as one of
+ * std::vector in code that is not optimized. */
+int callers_is_inner(struct callers *c, uint64_t address);
+
 #endif

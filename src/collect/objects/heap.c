@@ -19,9 +19,11 @@
 #include "collect/tunables.h"
 
 #define PATHS 16384u /* a power of two */
-/* Callers that are looked at, and those that distinguish allocations. */
-#define MOST_FRAMES 16u
+/* Callers that are looked at, and those that distinguish allocations: more if these are all of a standard
+ * library, as in code that is not optimized, up to the first one that is not. */
+#define MOST_FRAMES 24u
 #define PATH_FRAMES 4u
+#define MOST_PATH 16u
 /* An address without a known block, with one of at most SMALL_BYTES within NEAR_BYTES, is taken to be in a
  * block that was not sampled. */
 #define NEAR_BYTES (UINT64_C(1) << 20)
@@ -85,15 +87,26 @@ struct report {
     uint64_t stack[WIRE_HEAP_STACK_WORDS];
 };
 
+/* Whether a path says enough of where it allocates. */
+static int is_long(struct heap *h, const uint64_t *path, unsigned n)
+{
+    if (n < PATH_FRAMES || n == MOST_PATH)
+        return n == MOST_PATH;
+    for (unsigned i = 0; i < n; i++)
+        if (!callers_is_inner(h->callers, path[i]))
+            return 1;
+    return 0;
+}
+
 /* Return addresses from the allocation on, each once, without the libraries that come first: if there is
  * nothing else, the first of them. */
-static unsigned find_path(struct heap *h, const struct report *r, uint64_t path[PATH_FRAMES])
+static unsigned find_path(struct heap *h, const struct report *r, uint64_t path[MOST_PATH])
 {
     const struct callers_stack stack = {r->sp, WIRE_HEAP_STACK_WORDS, r->stack};
     struct callers_frame frame = {.pc = r->pc, .sp = r->sp, .rbp = r->rbp};
     unsigned n = 0;
     int outside = 0;
-    for (unsigned frames = 0; frames < MOST_FRAMES && n < PATH_FRAMES; frames++) {
+    for (unsigned frames = 0; frames < MOST_FRAMES && !is_long(h, path, n); frames++) {
         int again = n > 0 && !outside;
         if (!outside && !callers_place(h->callers, frame.pc).library) {
             outside = 1;
@@ -113,7 +126,7 @@ static unsigned find_path(struct heap *h, const struct report *r, uint64_t path[
 /* The object's name until the end of the recording: the file and the offset in it of each call. */
 static uint32_t make_object(struct heap *h, const uint64_t *path, unsigned n)
 {
-    char name[PATH_FRAMES * 32] = "";
+    char name[MOST_PATH * 32] = "";
     size_t used = 0;
     for (unsigned i = 0; i < n; i++) {
         struct callers_place place = callers_place(h->callers, path[i]);
@@ -126,7 +139,7 @@ static uint32_t make_object(struct heap *h, const uint64_t *path, unsigned n)
 
 static uint32_t object_of(struct heap *h, const struct report *r)
 {
-    uint64_t path[PATH_FRAMES], hash = 1;
+    uint64_t path[MOST_PATH], hash = 1;
     unsigned n = find_path(h, r, path);
     for (unsigned i = 0; i < n; i++)
         hash = (hash ^ path[i]) * UINT64_C(0x9e3779b97f4a7c15) + (hash >> 29);

@@ -73,6 +73,26 @@ static inline void put_plain_sites(struct decoder *d, const struct block *b, con
     d->used = (size_t)(out - d->batch);
 }
 
+/* Decodes a whole record of a block that has plain references only; base: by segment. */
+static inline int decode_plain(struct decoder *d, struct block *b, uint64_t id, const uint64_t *record,
+                               const uint64_t *base)
+{
+    struct decode_counts *counts = d->counts;
+    uint64_t loads = counts->loads + b->loads, stores = counts->stores + b->stores;
+    int status = 0;
+    if (d->noted != NULL && 2 * b->nrefs <= LAST_REFERENCE) {
+        note_execution(d->noted, id);
+        put_plain_sites(d, b, record, base);
+    } else if (d->noted != NULL) {
+        status = decode_record(d, b, record, b->nwords, UINT32_MAX, base[1]);
+    } else if (d->sink != NULL) {
+        put_plain(d, b, record, base);
+    }
+    counts->loads = loads;
+    counts->stores = stores;
+    return status;
+}
+
 int decode_buffer(struct decoder *d, const struct wire_desc *desc, const uint64_t *words, uint64_t n,
                   decode_sink *sink, void *ctx, struct decode_counts *counts)
 {
@@ -127,20 +147,8 @@ int decode_buffer(struct decoder *d, const struct wire_desc *desc, const uint64_
         if (__builtin_expect(b->special, 0)) {
             if (status >= 0)
                 status = decode_record(d, b, record, b->nwords, UINT32_MAX, desc->fs_base);
-        } else {
-            if (d->noted != NULL && 2 * b->nrefs <= LAST_REFERENCE) {
-                note_execution(d->noted, id);
-                put_plain_sites(d, b, record, base);
-            } else if (d->noted != NULL && status >= 0) {
-                uint64_t loads = counts->loads, stores = counts->stores;
-                status = decode_record(d, b, record, b->nwords, UINT32_MAX, desc->fs_base);
-                counts->loads = loads;
-                counts->stores = stores;
-            } else if (sink != NULL) {
-                put_plain(d, b, record, base);
-            }
-            counts->loads += b->loads;
-            counts->stores += b->stores;
+        } else if (status >= 0) {
+            status = decode_plain(d, b, id, record, base);
         }
         if (b->turns && d->noted != NULL && status >= 0)
             note_turn(d, b, record, desc->fs_base, d->used);

@@ -297,6 +297,45 @@ static void emit_advance(int cursor, int32_t advance)
         emit_lea(&cache_out, cursor, cursor, advance);
 }
 
+/* The instruction only has a short form: it jumps over a jump. */
+static void emit_counted(const struct insn *d, uint64_t target, uint64_t next, int scratch, int cursor,
+                         int32_t advance)
+{
+    emit_advance(cursor, advance);
+    emit_bytes(&cache_out, d->bytes, d->in.length);
+    uint8_t *from = cache_out.at;
+    uint8_t *other = emit_jump(&cache_out);
+    from[-1] = (uint8_t)(cache_out.at - from);
+    uint8_t *jump = emit_jump(&cache_out);
+    emit_link(jump, target, scratch, cursor);
+    emit_link(other, next, scratch, cursor);
+}
+
+/* Leaves translated code at an instruction that is not executed there. A system call is the exception: once
+ * the agent has seen it, it may be executed right here, and the next block follows. */
+static void emit_exit(const struct insn *d, int scratch, int cursor, int records, int32_t advance)
+{
+    if (records) {
+        emit_advance(cursor, advance);
+        emit_restore_pair(&cache_out, scratch, cursor);
+    }
+    struct exit *x = cache_emit_exit(&cache_out,
+                                     d->class == INSN_SYSCALL ? EXIT_SYSCALL
+                                     : d->class == INSN_STEP  ? EXIT_STEP
+                                                              : EXIT_END,
+                                     d->pc, 0);
+    x->detail = (uint16_t)d->in.mnemonic;
+    if (d->class == INSN_SYSCALL) {
+        uint64_t next = d->pc + d->in.length;
+        x->block = cache_next();
+        x->resume = cache_out.at;
+        emit_bytes(&cache_out, d->bytes, d->in.length);
+        x->after = cache_out.at;
+        emit_move_imm(&cache_out, RCX, next);
+        emit_link(NULL, next, NO_REG, NO_REG);
+    }
+}
+
 /* Emits the end of a block whose last instruction is d; `advance`: what it adds to the cursor. */
 static void emit_terminator(const struct insn *d, unsigned insn, int scratch, int cursor, int records,
                             int32_t advance)
@@ -305,7 +344,6 @@ static void emit_terminator(const struct insn *d, unsigned insn, int scratch, in
     uint64_t target = source_branch_target(d);
     int32_t popped;
     uint8_t *jump, *other;
-    struct exit *x;
     switch (d->class) {
     case INSN_JUMP:
         emit_advance(cursor, advance);
@@ -327,17 +365,7 @@ static void emit_terminator(const struct insn *d, unsigned insn, int scratch, in
         emit_link(other, next, scratch, cursor);
         break;
     case INSN_COUNTED:
-        /* The instruction only has a short form: it jumps over a jump. */
-        emit_advance(cursor, advance);
-        emit_bytes(&cache_out, d->bytes, d->in.length);
-        {
-            uint8_t *from = cache_out.at;
-            other = emit_jump(&cache_out);
-            from[-1] = (uint8_t)(cache_out.at - from);
-        }
-        jump = emit_jump(&cache_out);
-        emit_link(jump, target, scratch, cursor);
-        emit_link(other, next, scratch, cursor);
+        emit_counted(d, target, next, scratch, cursor, advance);
         break;
     case INSN_CALL_INDIRECT:
         source_load_target(&cache_out, d, scratch);
@@ -362,24 +390,7 @@ static void emit_terminator(const struct insn *d, unsigned insn, int scratch, in
         emit_indirect(d, insn, 8 + popped, scratch, cursor);
         break;
     default:
-        if (records) {
-            emit_advance(cursor, advance);
-            emit_restore_pair(&cache_out, scratch, cursor);
-        }
-        x = cache_emit_exit(&cache_out,
-                            d->class == INSN_SYSCALL ? EXIT_SYSCALL
-                            : d->class == INSN_STEP  ? EXIT_STEP
-                                                     : EXIT_END,
-                            d->pc, 0);
-        x->detail = (uint16_t)d->in.mnemonic;
-        if (d->class == INSN_SYSCALL) {
-            x->block = cache_next();
-            x->resume = cache_out.at;
-            emit_bytes(&cache_out, d->bytes, d->in.length);
-            x->after = cache_out.at;
-            emit_move_imm(&cache_out, RCX, next);
-            emit_link(NULL, next, NO_REG, NO_REG);
-        }
+        emit_exit(d, scratch, cursor, records, advance);
         break;
     }
 }
