@@ -91,8 +91,8 @@ jit_sources="src/symbols/jit-dump.c src/symbols/jit-entries.c src/base/array.c"
 path_sources="src/collect/records/decode*.c src/collect/reduce/call-paths.c src/collect/reduce/code.c
     src/collect/reduce/sampled-table.c src/collect/objects/callers.c src/collect/objects/frames.c
     src/collect/objects/table.c src/symbols/data.c src/symbols/definitions.c src/symbols/demangle.c
-    src/symbols/image.c src/symbols/jit-dump.c src/symbols/jit-entries.c src/symbols/jit-map.c
-    src/symbols/locals.c src/symbols/mangled.c src/symbols/members.c src/symbols/scopes.c src/symbols/servers.c
+    src/symbols/image.c src/symbols/jit-dump.c src/symbols/jit-entries.c src/symbols/jit-map.c src/symbols/line-rows.c
+    src/symbols/locals.c src/symbols/mangled.c src/symbols/members.c src/symbols/plt.c src/symbols/scopes.c src/symbols/servers.c
     src/symbols/unwind.c src/base/array.c src/base/error.c src/base/pages.c"
 objects=$out/objects
 objects_of() {

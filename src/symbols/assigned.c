@@ -65,7 +65,7 @@ static int in_memory(const struct scopes *scopes, uint64_t address, const struct
         Dwarf_Die around;
         if (symbols_pointees_any(scopes, address, at->registers[i], &around) == 0 &&
             symbols_pointees_stored(scopes_definitions(scopes), &around, at->displacement, type) == 0 &&
-            symbols_pointees_has_fields(type))
+            symbols_members_is_structure(type))
             return 0;
     }
     return at->n == 1 && at->registers[0] == RBP && !at->is_indexed

@@ -37,8 +37,8 @@ struct symbols_data {
     struct segment *segments;
     size_t nsegments;
     int loaded;
-    struct variables globals, tls;
-    uint64_t tls_bytes, tls_below; /* symbols_data_tls */
+    struct variables globals, tls, functions; /* the latter of C++ and Rust only */
+    uint64_t tls_bytes, tls_below;            /* symbols_data_tls */
     struct section *sections;
     size_t nsections;
 };
@@ -128,6 +128,7 @@ void symbols_data_close(struct symbols_data *d)
         return;
     free_variables(&d->globals);
     free_variables(&d->tls);
+    free_variables(&d->functions);
     for (size_t i = 0; i < d->nsections; i++)
         free(d->sections[i].name);
     free(d->sections);
@@ -185,6 +186,7 @@ static void read_variables(struct symbols_data *d, Dwfl_Module *module, GElf_Add
     int n = dwfl_module_getsymtab(module);
     symbols_servers_allow(servers);
     if (n <= 0 || (d->globals.list = calloc((size_t)n, sizeof *d->globals.list)) == NULL ||
+        (d->functions.list = calloc((size_t)n, sizeof *d->functions.list)) == NULL ||
         (d->tls_bytes > 0 && (d->tls.list = calloc((size_t)n, sizeof *d->tls.list)) == NULL))
         return;
     for (int i = 0; i < n; i++) {
@@ -192,8 +194,11 @@ static void read_variables(struct symbols_data *d, Dwfl_Module *module, GElf_Add
         GElf_Addr address;
         const char *name = dwfl_module_getsym_info(module, i, &symbol, &address, NULL, NULL, NULL);
         int type = GELF_ST_TYPE(symbol.st_info), binding = GELF_ST_BIND(symbol.st_info);
+        int is_function =
+            type == STT_FUNC && name != NULL && (strncmp(name, "_Z", 2) == 0 || strncmp(name, "_R", 2) == 0);
         if (name == NULL || *name == '\0' || symbol.st_shndx == SHN_UNDEF || symbol.st_shndx == SHN_ABS ||
-            symbol.st_size == 0 || (type != STT_OBJECT && type != STT_COMMON && type != STT_TLS))
+            symbol.st_size == 0 ||
+            (type != STT_OBJECT && type != STT_COMMON && type != STT_TLS && !is_function))
             continue;
         if (type == STT_TLS && d->tls_bytes == 0)
             continue;
@@ -204,7 +209,7 @@ static void read_variables(struct symbols_data *d, Dwfl_Module *module, GElf_Add
         char *kept = strndup(name, strcspn(name, "@")); /* without a version, as in stdout@GLIBC_2.2.5 */
         if (kept == NULL)
             return;
-        struct variables *v = type == STT_TLS ? &d->tls : &d->globals;
+        struct variables *v = is_function ? &d->functions : type == STT_TLS ? &d->tls : &d->globals;
         v->list[v->n++] = (struct variable){address, address + symbol.st_size, kept, rank};
     }
 }
@@ -259,6 +264,7 @@ static void load(struct symbols_data *d)
         read_variables(d, module, bias);
         order_variables(&d->globals);
         order_variables(&d->tls);
+        order_variables(&d->functions);
         read_sections(d, elf);
     }
     if (dwfl != NULL)
@@ -316,4 +322,13 @@ void symbols_data_find(struct symbols_data *d, uint64_t address, struct symbols_
         else
             found->high = s->low < found->high ? s->low : found->high;
     }
+}
+
+const char *symbols_data_function(struct symbols_data *d, uint64_t address)
+{
+    struct symbols_variable found;
+    if (!d->loaded)
+        load(d);
+    find_variable(&d->functions, address, &found);
+    return found.name;
 }

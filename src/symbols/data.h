@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * data.h - the variables of one ELF file, by its symbol table. A stripped file's table may be in a debug file
- * of its own, where libdwfl finds it on this machine (image.h); debuginfod is not asked, as this happens
- * while the program runs.
+ * data.h - the variables of one ELF file, and its functions of C++ and Rust, by its symbol table. A stripped
+ * file's table may be in a debug file of its own, where libdwfl finds it on this machine (image.h);
+ * debuginfod is not asked, as this happens while the program runs.
  */
 #ifndef CACHEGRAM_SYMBOLS_DATA_H
 #define CACHEGRAM_SYMBOLS_DATA_H
@@ -29,6 +29,8 @@ void symbols_data_span(const struct symbols_data *d, uint64_t *low, uint64_t *hi
 int symbols_data_address(const struct symbols_data *d, uint64_t offset, uint64_t *address);
 /* What is at the address. Symbols are read at the first call. */
 void symbols_data_find(struct symbols_data *d, uint64_t address, struct symbols_variable *found);
+/* The mangled name of the function of C++ or Rust at the address; NULL: there is none. */
+const char *symbols_data_function(struct symbols_data *d, uint64_t address);
 /*
  * Size of the block of thread-local variables that each thread has of this file, if that is a program: of a
  * library the dynamic linker decides where it is. 0: there is none. *below: the block begins so many bytes

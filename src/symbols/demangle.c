@@ -7,6 +7,7 @@
 #include "symbols/demangle.h"
 
 #include <libiberty/demangle.h>
+#include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,38 @@
 char *__cxa_demangle(const char *name, char *buffer, size_t *size, int *status);
 
 #define IDENTIFIER "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_$"
+
+/* A mangled name of a few hundred bytes can demangle to gigabytes: each substitution may contain the previous
+ * one twice. A name that would be longer than MOST_NAME is left mangled. One shorter than SHORT_NAME cannot
+ * become that long, and is not tested. */
+#define MOST_NAME 65536u
+#define SHORT_NAME 128u
+
+struct length {
+    size_t n;
+    jmp_buf too_long;
+};
+
+static void add_length(const char *text, size_t n, void *of)
+{
+    struct length *length = of;
+    (void)text;
+    length->n += n;
+    if (length->n > MOST_NAME)
+        longjmp(length->too_long, 1); /* the demanglers have nothing to free that is large */
+}
+
+static int is_too_long(const char *name, int options,
+                       int (*demangle)(const char *, int, demangle_callbackref, void *))
+{
+    struct length length = {0};
+    if (strlen(name) < SHORT_NAME)
+        return 0;
+    if (setjmp(length.too_long) != 0)
+        return 1;
+    demangle(name, options, add_length, &length);
+    return 0;
+}
 
 /* Rust's names end with a hash: "::h" and 16 digits. Cuts it off; 0: it is not such a name. */
 static int cut_hash(char *name)
@@ -144,7 +177,10 @@ static char *demangle_all(const char *name)
     /* LLVM gives local functions that it moves to another unit a number, which is no part of the name. */
     const char *suffix = strstr(name, ".llvm.");
     char *plain = suffix != NULL ? strndup(name, (size_t)(suffix - name)) : NULL;
-    char *full = __cxa_demangle(plain != NULL ? plain : name, NULL, NULL, &status);
+    char *full = NULL;
+    name = plain != NULL ? plain : name;
+    if (!is_too_long(name, DMGL_PARAMS | DMGL_TYPES, cplus_demangle_v3_callback))
+        full = __cxa_demangle(name, NULL, NULL, &status);
     free(plain);
     return full;
 }
@@ -197,8 +233,11 @@ char *symbols_demangle(const char *name)
         cut_d_parameters(found);
         return found;
     }
-    if (strncmp(name, "_R", 2) == 0)
-        return (found = rust_demangle(name, DMGL_NO_OPTS)) != NULL ? found : strdup(name);
+    if (strncmp(name, "_R", 2) == 0) {
+        if (!is_too_long(name, DMGL_NO_OPTS, rust_demangle_callback))
+            found = rust_demangle(name, DMGL_NO_OPTS);
+        return found != NULL ? found : strdup(name);
+    }
     char *full = demangle_all(name);
     if (full == NULL)
         return (found = fortran(name)) != NULL ? found : strdup(name);
@@ -239,4 +278,16 @@ char *symbols_demangle_overload(const char *name)
     }
     free(full);
     return result;
+}
+
+int symbols_is_of_standard_library(const char *name)
+{
+    static const char *const beginnings[] = {"std::", "__gnu_cxx::", "alloc::", "core::", "hashbrown::"};
+    char *plain = symbols_demangle(name);
+    const char *at = plain != NULL && *plain == '<' ? plain + 1 : plain;
+    int is = 0;
+    for (size_t i = 0; at != NULL && i < sizeof beginnings / sizeof beginnings[0]; i++)
+        is |= strncmp(at, beginnings[i], strlen(beginnings[i])) == 0;
+    free(plain);
+    return is;
 }

@@ -132,10 +132,12 @@ static int number_of(ZydisRegister name)
     return -1;
 }
 
+#define RSP 7
+
 /* The registers of a memory operand. 0, or -1: it has none. */
 static int address_of(const ZydisDecodedOperand *memory, struct disassembler_address *address)
 {
-    int base = number_of(memory->mem.base),
+    int base = memory->mem.base == ZYDIS_REGISTER_RSP ? RSP : number_of(memory->mem.base),
         index = memory->mem.scale == 1 ? number_of(memory->mem.index) : -1;
     *address = (struct disassembler_address){
         .is_indexed = memory->mem.index != ZYDIS_REGISTER_NONE,
@@ -163,6 +165,26 @@ int disassembler_memory(const struct disassembler *d, uint64_t offset, struct di
         memory = &operands[i];
     }
     return memory != NULL ? address_of(memory, address) : -1;
+}
+
+unsigned disassembler_load(const struct disassembler *d, uint64_t offset, struct disassembler_address *from,
+                           int *number)
+{
+    ZydisDecodedInstruction insn;
+    ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
+    *number = -1;
+    if (offset >= d->size || !ZYAN_SUCCESS(ZydisDecoderDecodeFull(&d->decoder, d->bytes + offset,
+                                                                  d->size - offset, &insn, operands)))
+        return 0;
+    if (insn.mnemonic == ZYDIS_MNEMONIC_MOV && operands[0].type == ZYDIS_OPERAND_TYPE_REGISTER &&
+        operands[1].type == ZYDIS_OPERAND_TYPE_MEMORY && address_of(&operands[1], from) == 0)
+        *number = number_of(operands[0].reg.value);
+    return insn.length;
+}
+
+int disassembler_is_near_call(const struct disassembler *d, uint64_t offset)
+{
+    return offset < d->size && d->bytes[offset] == 0xe8;
 }
 
 /* Memory to which a mov copies. */
@@ -239,7 +261,9 @@ static int origin_of(const struct disassembler *d, uint64_t offset, const ZydisD
     const ZydisDecodedOperand *to = &operands[0], *from = &operands[1];
     if (insn->operand_count < 2 || to->type != ZYDIS_OPERAND_TYPE_REGISTER || number_of(to->reg.value) < 0)
         return -1;
-    int source = from->type == ZYDIS_OPERAND_TYPE_REGISTER ? number_of(from->reg.value) : -1;
+    int source = from->type != ZYDIS_OPERAND_TYPE_REGISTER ? -1
+                 : from->reg.value == ZYDIS_REGISTER_RSP   ? RSP
+                                                           : number_of(from->reg.value);
     int is_sum = insn->mnemonic == ZYDIS_MNEMONIC_ADD;
     *origin = (struct disassembler_origin){.offset = offset, .how = DISASSEMBLER_ADDED};
     if (source >= 0 && (insn->mnemonic == ZYDIS_MNEMONIC_MOV || is_sum)) {
@@ -251,9 +275,10 @@ static int origin_of(const struct disassembler *d, uint64_t offset, const ZydisD
         return 0;
     }
     if (from->type != ZYDIS_OPERAND_TYPE_MEMORY ||
-        (insn->mnemonic != ZYDIS_MNEMONIC_MOV && insn->mnemonic != ZYDIS_MNEMONIC_LEA))
+        (insn->mnemonic != ZYDIS_MNEMONIC_MOV && insn->mnemonic != ZYDIS_MNEMONIC_LEA && !is_sum))
         return -1;
-    if (insn->mnemonic == ZYDIS_MNEMONIC_MOV)
+    origin->is_sum = is_sum;
+    if (insn->mnemonic != ZYDIS_MNEMONIC_LEA)
         origin->how = DISASSEMBLER_LOADED;
     if (from->mem.base == ZYDIS_REGISTER_RIP) {
         origin->how =
@@ -265,22 +290,39 @@ static int origin_of(const struct disassembler *d, uint64_t offset, const ZydisD
     return address_of(from, &origin->address);
 }
 
-/* The constant that an instruction adds to a register of 64 bits, without its sign; 0: it does something
- * else. */
-static uint64_t step_of(const ZydisDecodedInstruction *insn, const ZydisDecodedOperand *operands,
-                        unsigned number)
+/* The constant that an instruction adds to a register of 64 bits; 0: it does something else. */
+static int64_t step_of(const ZydisDecodedInstruction *insn, const ZydisDecodedOperand *operands,
+                       unsigned number)
 {
-    int64_t by = 0;
     if (insn->operand_count < 2 || operands[0].type != ZYDIS_OPERAND_TYPE_REGISTER ||
         number_of(operands[0].reg.value) != (int)number)
         return 0;
-    if ((insn->mnemonic == ZYDIS_MNEMONIC_ADD || insn->mnemonic == ZYDIS_MNEMONIC_SUB) &&
-        operands[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE)
-        by = operands[1].imm.value.s;
-    else if (insn->mnemonic == ZYDIS_MNEMONIC_LEA && number_of(operands[1].mem.base) == (int)number &&
-             operands[1].mem.index == ZYDIS_REGISTER_NONE)
-        by = operands[1].mem.disp.value;
-    return by < 0 ? -(uint64_t)by : (uint64_t)by;
+    if (operands[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE)
+        return insn->mnemonic == ZYDIS_MNEMONIC_ADD   ? operands[1].imm.value.s
+               : insn->mnemonic == ZYDIS_MNEMONIC_SUB ? -operands[1].imm.value.s
+                                                      : 0;
+    return insn->mnemonic == ZYDIS_MNEMONIC_LEA && number_of(operands[1].mem.base) == (int)number &&
+                   operands[1].mem.index == ZYDIS_REGISTER_NONE
+               ? operands[1].mem.disp.value
+               : 0;
+}
+
+/* Whether a function at [low, high) has a branch to one of the instructions after one, up to another. */
+static int is_entered(const struct disassembler *d, uint64_t low, uint64_t high, uint64_t after, uint64_t to)
+{
+    ZydisDecodedInstruction insn;
+    ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
+    for (uint64_t at = low; at < high; at += insn.length) {
+        if (!ZYAN_SUCCESS(ZydisDecoderDecodeFull(&d->decoder, d->bytes + at, d->size - at, &insn, operands)))
+            return 1;
+        if (insn.meta.branch_type == ZYDIS_BRANCH_TYPE_NONE || insn.meta.category == ZYDIS_CATEGORY_CALL ||
+            operands[0].type != ZYDIS_OPERAND_TYPE_IMMEDIATE)
+            continue;
+        uint64_t target = at + insn.length + (uint64_t)operands[0].imm.value.s;
+        if (target > after && target <= to)
+            return 1;
+    }
+    return 0;
 }
 
 static uint64_t common_divisor(uint64_t a, uint64_t b)
@@ -298,20 +340,31 @@ int disassembler_origin(const struct disassembler *d, uint64_t low, uint64_t hig
 {
     ZydisDecodedInstruction insn;
     ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
-    int found = -1, straight = 0;
+    struct disassembler_origin added = {0}; /* a constant, by the last instruction that writes the register */
+    int found = -1, straight = 0, is_added = 0;
     unsigned times = 0;
-    uint64_t step = 0, by;
+    uint64_t step = 0;
+    int64_t by;
     if (high > d->size)
         return -1;
     for (uint64_t at = low; at < high; at += insn.length) {
         if (!ZYAN_SUCCESS(ZydisDecoderDecodeFull(&d->decoder, d->bytes + at, d->size - at, &insn, operands)))
             return -1;
         if (at < offset && insn.meta.branch_type != ZYDIS_BRANCH_TYPE_NONE)
-            straight = 0;
+            straight = is_added = 0;
         if (!writes(&insn, operands, number) || insn.mnemonic == ZYDIS_MNEMONIC_POP)
             continue;
+        if (at < offset)
+            is_added = 0;
         if ((by = step_of(&insn, operands, number)) != 0) {
-            step = common_divisor(step, by);
+            step = common_divisor(step, (uint64_t)(by < 0 ? -by : by));
+            if (at < offset) {
+                is_added = 1;
+                added = (struct disassembler_origin){
+                    .offset = at,
+                    .how = DISASSEMBLER_ADDED,
+                    .address = {.registers = {number}, .n = 1, .displacement = by}};
+            }
             continue;
         }
         times++;
@@ -320,10 +373,16 @@ int disassembler_origin(const struct disassembler *d, uint64_t low, uint64_t hig
             straight = 1;
         }
     }
+    if (is_added && !is_entered(d, low, high, added.offset, offset)) {
+        *origin = added;
+        return 0;
+    }
     if (times == 0) {
         *origin = (struct disassembler_origin){.offset = low, .how = DISASSEMBLER_ENTRY};
         found = 0;
     }
+    if (straight && step != 0 && !is_entered(d, low, high, origin->offset, offset))
+        step = 0;
     origin->step = step;
     return straight || times <= 1 ? found : -1;
 }

@@ -25,6 +25,12 @@ struct disassembler_address {
 };
 /* That of the instruction at an offset of the file, if it has exactly one, with a register. 0, or -1. */
 int disassembler_memory(const struct disassembler *d, uint64_t offset, struct disassembler_address *address);
+/* The instruction at an offset of the file: if it copies 64 bits from memory to a register, that memory, and
+ * the register's number (otherwise -1). Its length; 0: there is none. */
+unsigned disassembler_load(const struct disassembler *d, uint64_t offset, struct disassembler_address *from,
+                           int *number);
+/* Whether the instruction at an offset of the file is a call of 5 bytes, to an address that it has. */
+int disassembler_is_near_call(const struct disassembler *d, uint64_t offset);
 /* The memory to which an instruction copies a value. */
 struct disassembler_copy {
     enum { DISASSEMBLER_NOWHERE, DISASSEMBLER_STATIC, DISASSEMBLER_MEMORY } to;
@@ -49,12 +55,14 @@ struct disassembler_origin {
     } how;
     struct disassembler_address address;
     uint64_t static_address;
+    int is_sum;    /* of that and what the register had before, such as an index */
     uint64_t step; /* what was added since then is a multiple of it; 0: nothing */
 };
 /* Where the value comes from that a register (DWARF's number) has at the instruction at an offset of the
  * file, in a function that is at [low, high): from an instruction before, with no branch or call in between;
  * or from the only one in the function that sets the register; or it is that of the beginning. Instructions
- * that add a constant to it, as loops over arrays do, are the step. 0, or -1: not known. */
+ * that add a constant to it, as loops over arrays do, are the step, but for those before it with no branch in
+ * between or to one of these. 0, or -1: not known. */
 int disassembler_origin(const struct disassembler *d, uint64_t low, uint64_t high, uint64_t offset,
                         unsigned number, struct disassembler_origin *origin);
 /* The address of an offset of the file, as its program headers and objdump have it. */

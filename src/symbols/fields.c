@@ -30,6 +30,7 @@
 #include "symbols/members.h"
 #include "symbols/pointees.h"
 #include "symbols/receivers.h"
+#include "symbols/targets.h"
 
 /* Fields of one object that are distinguished. */
 #define MOST_FIELDS 256u
@@ -39,10 +40,8 @@
 /* Blocks for fewer than so many of a structure are of its size, or an exact multiple: others are of something
  * larger that begins with it, as objects of a class do with those of its base. */
 #define SEVERAL 8u
-/* Bytes of functions in which the origin of a pointer is looked for: to decode them takes some 0.5 ms. And
- * steps from one register to another. */
-#define MOST_FUNCTION 16384u
-#define MOST_ORIGINS 3u
+/* As the size of structures that end with an array of unknown length. */
+#define OPEN UINT64_MAX
 /* Part of all lines that those of an object must have: reading the debug information of libc takes 30 ms. */
 #define LEAST_PART 0.001
 
@@ -85,98 +84,12 @@ struct storing {
 
 /* --- what is in allocated memory --- */
 
-/* An instruction. */
-struct access {
-    const char *path;
-    struct disassembler *disassembler;
-    const struct scopes *scopes;
-    uint64_t offset, address;
-};
-
-/* What a register points to. */
-struct target {
-    Dwarf_Die type;
-    int64_t displacement; /* of the register from where that begins */
-    int is_indexed;
-    uint64_t step; /* what loops add to it, if not 0: multiples */
-};
-
-/* Of which both are multiples. */
-static uint64_t both_steps(uint64_t a, uint64_t b)
-{
-    if (a == 0 || b == 0)
-        return a + b;
-    return a % b == 0 ? b : b % a == 0 ? a : 1;
-}
-
-/* Whether it may be at its displacement in any element of an array, after steps. */
-static int is_in_step(struct definitions *d, struct target *t)
-{
-    Dwarf_Word bytes;
-    return t->step == 0 ||
-           (symbols_members_size(d, &t->type, &bytes) == 0 && bytes > 0 && t->step % bytes == 0);
-}
-
-/* That of a register at an offset of the file, by the variable in it, or by where it got its value from: the
- * sum of such a pointer and something, or the memory where one is stored. 0, or -1: not known. */
-static int find_target(struct storing *s, const struct access *access, uint64_t at, unsigned number,
-                       unsigned steps, struct target *t)
-{
-    uint64_t low, high, address = access->address - access->offset + at;
-    struct definitions *d = scopes_definitions(access->scopes);
-    struct symbols_types *types;
-    struct disassembler_origin o;
-    Dwarf_Die around;
-    *t = (struct target){0};
-    if (symbols_pointees_register(access->scopes, address, number, &t->type) == 0 ||
-        symbols_pointees_any(access->scopes, address, number, &t->type) == 0)
-        return 0;
-    if (steps == MOST_ORIGINS ||
-        !symbols_image_function(symbols_files_image(s->files, access->path), at, &low, &high) ||
-        high - low > MOST_FUNCTION ||
-        disassembler_origin(access->disassembler, low, high, at, number, &o) != 0 || o.offset >= at)
-        return -1;
-    int found = 0;
-    switch (o.how) {
-    case DISASSEMBLER_ENTRY:
-        found = find_target(s, access, low, number, MOST_ORIGINS, t) == 0;
-        break;
-    case DISASSEMBLER_STATIC_VALUE:
-    case DISASSEMBLER_LOADED_STATIC:
-        types = symbols_files_types(s->files, access->path);
-        found = types != NULL && symbols_types_element(types, o.static_address, &around) == 0;
-        if (found && o.how == DISASSEMBLER_STATIC_VALUE)
-            t->type = around;
-        else
-            found = found && symbols_pointees_stored(d, &around, 0, &t->type) == 0;
-        break;
-    case DISASSEMBLER_ADDED:
-        for (unsigned i = 0; i < o.address.n && !found; i++)
-            found = find_target(s, access, o.offset, o.address.registers[i],
-                                o.address.n == 1 ? steps + 1 : MOST_ORIGINS, t) == 0;
-        t->displacement += o.address.displacement;
-        t->is_indexed |= o.address.is_indexed;
-        break;
-    case DISASSEMBLER_LOADED:
-        for (unsigned i = 0; i < o.address.n && !found; i++)
-            found =
-                find_target(s, access, o.offset, o.address.registers[i],
-                            o.address.n == 1 ? steps + 1 : MOST_ORIGINS, t) == 0 &&
-                symbols_pointees_stored(d, &t->type, t->displacement + o.address.displacement, &around) == 0;
-        *t = (struct target){.type = around};
-        break;
-    }
-    t->step = both_steps(t->step, o.step);
-    return found ? 0 : -1;
-}
-
 /* The structure on which an instruction works by a register that no variable is in. */
-static int find_origin(struct storing *s, const struct access *access, unsigned number,
+static int find_origin(struct storing *s, const struct symbols_access *access, unsigned number,
                        struct disassembler_address *memory, Dwarf_Die *type)
 {
-    struct target t;
-    if (find_target(s, access, access->offset, number, 0, &t) != 0 || !symbols_pointees_has_fields(&t.type) ||
-        !is_in_step(scopes_definitions(access->scopes), &t))
+    struct symbols_target t;
+    if (symbols_target(s->files, access, number, &t) != 0 || !symbols_members_is_structure(&t.type))
         return -1;
     memory->displacement += t.displacement;
     memory->is_indexed |= t.is_indexed;
@@ -191,7 +104,7 @@ static void find_pointee(struct storing *s, uint32_t site, struct pointee *p)
     struct disassembler *disassembler = path != NULL ? symbols_files_disassembler(s->files, path) : NULL;
     const struct scopes *scopes;
     struct disassembler_address memory;
-    uint64_t address;
+    uint64_t address, array;
     unsigned known = 0;
     Dwarf_Word bytes;
     if (disassembler == NULL || disassembler_memory(disassembler, place->offset, &memory) != 0 ||
@@ -208,16 +121,21 @@ static void find_pointee(struct storing *s, uint32_t site, struct pointee *p)
         known =
             symbols_pointees_near(scopes, address, memory.registers[i], &memory.displacement, &p->type) == 0;
     p->definitions = scopes_definitions(scopes);
-    const struct access access = {path, disassembler, scopes, place->offset, address};
+    const struct symbols_access access = {path, disassembler, scopes, place->offset, address};
     for (unsigned i = 0; i < memory.n && known == 0; i++)
         known = find_origin(s, &access, memory.registers[i], &memory, &p->type) == 0;
-    if (known != 1 || symbols_members_size(p->definitions, &p->type, &bytes) != 0 ||
-        memory.displacement < 0 || (uint64_t)memory.displacement >= bytes)
+    if (known != 1 || symbols_members_size(p->definitions, &p->type, &bytes) != 0 || memory.displacement < 0)
         return;
-    p->known = 1;
-    p->bytes = bytes;
     p->displacement = (uint64_t)memory.displacement;
     p->is_indexed = memory.is_indexed;
+    if (symbols_members_is_open(p->definitions, &p->type, &array)) {
+        bytes = OPEN;
+        /* An index may count from the beginning of the structure. */
+        if (p->is_indexed && p->displacement < array)
+            p->displacement = array;
+    }
+    p->bytes = bytes;
+    p->known = p->displacement < bytes;
 }
 
 /* NULL: not known. */
@@ -263,8 +181,8 @@ static int is_same(const struct pointee *a, const struct pointee *b)
 {
     Dwarf_Die x = a->type, y = b->type;
     const char *x_name = dwarf_diename(&x), *y_name = dwarf_diename(&y);
-    return a->bytes == b->bytes && (dwarf_dieoffset(&x) == dwarf_dieoffset(&y) ||
-                                    (x_name != NULL && y_name != NULL && strcmp(x_name, y_name) == 0));
+    return a->bytes == b->bytes &&
+           (x.addr == y.addr || (x_name != NULL && y_name != NULL && strcmp(x_name, y_name) == 0));
 }
 
 /* Of which the sizes of the object's blocks are multiples; 0: not known. */
@@ -281,7 +199,7 @@ static int find_elements(struct storing *s, const char *path, uint64_t end_of_ca
         return -1;
     free(array.name);
     *type = array.elements;
-    return type->addr != NULL && symbols_pointees_has_fields(type) ? 0 : -1;
+    return type->addr != NULL && symbols_members_is_structure(type) ? 0 : -1;
 }
 
 /* The structure of the variable to which the object's blocks are assigned, by the function that allocates
@@ -351,7 +269,7 @@ static int agree(struct storing *s, const struct pointee *structure, const struc
 static int has_room(const struct storing *s, const struct profile_object *object, uint64_t bytes)
 {
     uint64_t all = block_bytes(s, object);
-    return all == 0 || all % bytes == 0 || all / bytes >= SEVERAL;
+    return all == 0 || bytes == OPEN || all % bytes == 0 || all / bytes >= SEVERAL;
 }
 
 /* Whether the object's blocks are arrays of some structure. */
@@ -456,7 +374,7 @@ static int find_in_array(struct storing *s, const struct profile_object *object,
                          struct symbols_field *field)
 {
     struct symbols_field found;
-    if (object->size < LEAST_OFFSETS * s->pointees[piece->site].bytes ||
+    if (object->size / LEAST_OFFSETS < s->pointees[piece->site].bytes ||
         find_by_pointee(s, piece, &found) != 0)
         return -1;
     *field = found;

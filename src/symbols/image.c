@@ -22,14 +22,16 @@
 #include "symbols/definitions.h"
 #include "symbols/demangle.h"
 #include "symbols/jit-map.h"
+#include "symbols/line-rows.h"
 #include "symbols/mangled.h"
+#include "symbols/plt.h"
 #include "symbols/scopes.h"
 
 struct unit {
-    Dwarf_Die die;
-    struct scopes *scopes; /* NULL: not made yet */
-    Dwarf_Lines *lines;
-    size_t nlines;
+    Dwarf_Die die, skeleton; /* skeleton: of split debug information; the same otherwise */
+    struct scopes *scopes;   /* NULL: not made yet */
+    Dwarf_Line **rows;
+    size_t nrows;
     Dwarf_Files *files;
     int loaded;
 };
@@ -47,6 +49,7 @@ struct name {
 
 struct symbol {
     GElf_Addr low, high; /* with libdwfl's bias */
+    GElf_Addr reach;     /* the largest high up to there in the list */
     const char *name;    /* mangled */
     int rank;            /* of two at the same place the lower one is shown */
     const char *shown;   /* demangled; NULL: not asked for yet */
@@ -129,9 +132,9 @@ static void find_units(struct symbols_image *image)
         Dwarf_Addr base, low, high;
         if (ARRAY_GROW(image->units, image->nunits, image->units_capacity) < 0)
             return;
-        image->units[image->nunits++] = (struct unit){.die = scopes_whole_unit(die)};
+        image->units[image->nunits++] = (struct unit){.die = scopes_whole_unit(die), .skeleton = *die};
         for (ptrdiff_t at = 0; (at = dwarf_ranges(die, at, &base, &low, &high)) > 0;)
-            if (low < high && add_range(image, low, high) < 0)
+            if (low != SCOPES_LEFT_OUT && low < high && add_range(image, low, high) < 0)
                 return;
     }
     if (image->nranges > 0)
@@ -166,12 +169,16 @@ static void find_symbols(struct symbols_image *image)
         int rank = 4 * (GELF_ST_BIND(symbol.st_info) == STB_LOCAL) + 2 * (name[0] == '_') +
                    (GELF_ST_BIND(symbol.st_info) == STB_WEAK);
         image->symbols[image->nsymbols++] =
-            (struct symbol){address, address + symbol.st_size, name, rank, NULL};
+            (struct symbol){.low = address, .high = address + symbol.st_size, .name = name, .rank = rank};
     }
     if (image->nsymbols > 0)
         qsort(image->symbols, image->nsymbols, sizeof *image->symbols, compare_symbols);
-    for (size_t i = 0; i < image->nsymbols; i++)
-        mangled_add(&image->mangled, image->symbols[i].name);
+    GElf_Addr reach = 0;
+    for (size_t i = 0; i < image->nsymbols; i++) {
+        struct symbol *s = &image->symbols[i];
+        s->reach = reach = s->high > reach ? s->high : reach;
+        mangled_add(&image->mangled, s->name);
+    }
     mangled_sort(&image->mangled);
 }
 
@@ -248,8 +255,10 @@ void symbols_image_close(struct symbols_image *image)
 {
     if (image == NULL)
         return;
-    for (size_t i = 0; i < image->nunits; i++)
+    for (size_t i = 0; i < image->nunits; i++) {
         scopes_free(image->units[i].scopes);
+        free(image->units[i].rows);
+    }
     free(image->units);
     free(image->ranges);
     free(image->symbols);
@@ -302,8 +311,7 @@ static struct unit *find_unit(struct symbols_image *image, Dwarf_Addr address)
     struct unit *unit = &image->units[image->ranges[end - 1].unit];
     if (!unit->loaded) {
         unit->loaded = 1;
-        if (dwarf_getsrclines(&unit->die, &unit->lines, &unit->nlines) != 0)
-            unit->nlines = 0;
+        unit->rows = line_rows_new(&unit->skeleton, &unit->nrows);
         if (dwarf_getsrcfiles(&unit->die, &unit->files, NULL) != 0)
             unit->files = NULL;
         unit->scopes = scopes_new(&unit->die, image->definitions);
@@ -314,19 +322,19 @@ static struct unit *find_unit(struct symbols_image *image, Dwarf_Addr address)
 /* The row of the line table that holds the address; a row of line 0 gives way to the nearest one before. */
 static void find_line(const struct unit *unit, Dwarf_Addr address, struct symbols_frame *frame)
 {
-    size_t low = 0, high = unit->nlines;
+    size_t low = 0, high = unit->nrows;
     Dwarf_Addr at;
     int line = 0, column = 0;
     bool ends;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (dwarf_lineaddr(dwarf_onesrcline(unit->lines, middle), &at) == 0 && at <= address)
+        if (dwarf_lineaddr(unit->rows[middle], &at) == 0 && at <= address)
             low = middle + 1;
         else
             high = middle;
     }
     for (; low > 0; low--) {
-        Dwarf_Line *row = dwarf_onesrcline(unit->lines, low - 1);
+        Dwarf_Line *row = unit->rows[low - 1];
         if (dwarf_lineendsequence(row, &ends) != 0 || ends || dwarf_lineno(row, &line) != 0)
             return;
         if (line != 0) {
@@ -430,11 +438,16 @@ static const char *vdso_symbol(Elf *elf, uint64_t address)
     return best;
 }
 
+/* The innermost one: functions in assembly language may contain others, and of two at one place the name may
+ * be that of the shorter one. */
 static struct symbol *find_symbol(struct symbols_image *image, uint64_t address)
 {
     find_symbols(image);
-    size_t end = ARRAY_UP_TO(image->symbols, image->nsymbols, low, address);
-    return end > 0 && address < image->symbols[end - 1].high ? &image->symbols[end - 1] : NULL;
+    for (size_t i = ARRAY_UP_TO(image->symbols, image->nsymbols, low, address);
+         i > 0 && image->symbols[i - 1].reach > address; i--)
+        if (address < image->symbols[i - 1].high)
+            return &image->symbols[i - 1];
+    return NULL;
 }
 
 static const char *shown_name(struct symbols_image *image, struct symbol *symbol)
@@ -460,6 +473,16 @@ static const char *linkage_name(struct symbols_image *image, uint64_t address)
     return symbol != NULL && strncmp(symbol->name, "_Z", 2) == 0 ? shown_name(image, symbol) : NULL;
 }
 
+/* "memcpy@plt". */
+static const char *plt_entry(struct symbols_image *image, uint64_t address)
+{
+    const char *name =
+        symbols_plt_name(dwfl_module_getelf(image->module, &image->bias), address - image->bias);
+    const char *shown = name != NULL ? demangle(image, name) : NULL;
+    char *text = NULL;
+    return shown != NULL && asprintf(&text, "%s@plt", shown) >= 0 ? keep(image, text) : NULL;
+}
+
 /*
  * "file+0x1139", after where its function begins. Functions in assembly language often have no unwind table:
  * "file+0x1xxx", after the page. A library's decoders for all of its formats are not one function.
@@ -471,6 +494,9 @@ static const char *place_of(struct symbols_image *image, uint64_t address)
     char text[sizeof image->base + 32];
     if (image->module == NULL)
         return NULL;
+    const char *entry = plt_entry(image, address);
+    if (entry != NULL)
+        return entry;
     Dwarf_CFI *cfi = dwfl_module_eh_cfi(image->module, &bias);
     int known = cfi != NULL && dwarf_cfi_addrframe(cfi, address - bias, &frame) == 0 &&
                 dwarf_frame_info(frame, &start, &end, NULL) >= 0;
@@ -577,8 +603,12 @@ int symbols_image_function(struct symbols_image *image, uint64_t offset, uint64_
         const struct symbol *s = &image->symbols[i];
         if (s->low > address)
             break;
-        /* In one segment: both ends are as far away in the file. */
-        if (address < s->high && offset >= address - s->low) {
+        /* In one segment both ends are as far away in the file. A size may be wrong: nothing but tools reads
+         * it. */
+        Dwarf_Addr last;
+        if (address < s->high && offset >= address - s->low &&
+            address_of(elf, offset + (s->high - 1 - address), &last) == 0 &&
+            last + image->bias == s->high - 1) {
             *low = offset - (address - s->low);
             *high = offset + (s->high - address);
             return 1;

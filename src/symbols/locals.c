@@ -234,14 +234,13 @@ struct symbols_function *symbols_locals_function(struct symbols_locals *l, uint6
     uint64_t address, begin;
     if (find_function(l, offset, &function, &address, &r.definitions) != 0)
         return NULL;
-    Dwarf_Off die = dwarf_dieoffset(&function);
     for (size_t i = 0; i < l->n; i++)
-        if (l->functions[i]->die == die)
+        if (l->functions[i]->die == function.addr)
             return has_variables(l->functions[i]) ? l->functions[i] : NULL;
     if (ARRAY_GROW(l->functions, l->n, l->capacity) < 0 || (r.f = calloc(1, sizeof *r.f)) == NULL)
         return NULL;
     l->functions[l->n++] = r.f;
-    r.f->die = die;
+    r.f->die = function.addr;
     r.f->lengths.low = SYMBOLS_LOCAL_NOWHERE;
     r.f->offset = dwarf_entrypc(&function, &begin) == 0 ? offset - (address - begin) : offset;
     read_function(&r, &function, offset, rule);

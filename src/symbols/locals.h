@@ -32,7 +32,7 @@ struct symbols_local {
 
 /* A function and its variables. */
 struct symbols_function {
-    Dwarf_Off die;
+    const void *die; /* where its entry is in memory: in split debug information offsets are not unique */
     uint64_t offset; /* in the file, of its beginning */
     int placed;      /* if not, places of variables mean nothing: the rule was not known */
     int64_t low;     /* of the lowest variable */

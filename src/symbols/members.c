@@ -11,6 +11,7 @@
 #define MOST_STEPS 64u
 /* Fields at one place that are named. */
 #define MOST_TOGETHER 3u
+#define DESCRIPTOR_ADDRESS 8u
 
 /* The walk down a type. */
 struct walk {
@@ -130,7 +131,52 @@ int symbols_members_is_template(const char *name, const char *of)
     return strncmp(name, of, length) == 0 && (name[length] == '<' || name[length] == '\0');
 }
 
-/* Bytes in which the containers of GNU's C++ library make an element: on to that. */
+static int is_of_rust(Dwarf_Die *die)
+{
+    Dwarf_Die unit;
+    return dwarf_diecu(die, &unit, NULL, NULL) != NULL && dwarf_srclang(&unit) == DW_LANG_Rust;
+}
+
+/* As in the source: a tuple's fields are 0, 1 and so on in Rust, __0 and __1 in its debug information. */
+static const char *member_name(Dwarf_Die *member)
+{
+    const char *name = dwarf_diename(member);
+    int is_numbered = name != NULL && strncmp(name, "__", 2) == 0 && name[2] != '\0' &&
+                      name[2 + strspn(name + 2, "0123456789")] == '\0';
+    return is_numbered && is_of_rust(member) ? name + 2 : name;
+}
+
+/* Structures of Rust's library which hold one value: their only field says nothing more. */
+static int is_transparent(Dwarf_Die *type)
+{
+    static const char *const names[] = {"MaybeUninit<", "ManuallyDrop<", "MaybeDangling<", "UnsafeCell<",
+                                        "Cell<",        "NonNull<",      "Unique<",        "RawVec<"};
+    const char *name = dwarf_diename(type);
+    for (size_t i = 0; name != NULL && i < sizeof names / sizeof names[0]; i++)
+        if (strncmp(name, names[i], strlen(names[i])) == 0)
+            return is_of_rust(type);
+    return 0;
+}
+
+/* The structure that the field's name is relative to, without the allocator that all containers of Rust have.
+ */
+static void set_type(struct walk *w, const char *name)
+{
+    static const char usual[] = ", alloc::alloc::Global";
+    char *type = w->field->type;
+    snprintf(type, sizeof w->field->type, "%s", name != NULL ? name : "");
+    for (char *at; (at = strstr(type, usual)) != NULL;)
+        memmove(at, at + sizeof usual - 1, strlen(at + sizeof usual - 1) + 1);
+}
+
+int symbols_members_is_structure(Dwarf_Die *type)
+{
+    int tag = dwarf_tag(type);
+    return tag == DW_TAG_structure_type || tag == DW_TAG_class_type || tag == DW_TAG_union_type;
+}
+
+/* Bytes in which the containers of GNU's C++ library make an element: on to that. If it is a structure, names
+ * begin anew with it: the program's is better known than the container's node. */
 static int step_buffer(struct walk *w)
 {
     const char *name = dwarf_diename(&w->type);
@@ -141,6 +187,10 @@ static int step_buffer(struct walk *w)
         symbols_members_parameter(w->definitions, &w->type, "_Tp", &element) != 0)
         return -1;
     w->type = element;
+    if (symbols_members_is_structure(&element)) {
+        *w->field = (struct symbols_field){0};
+        w->named = 0;
+    }
     return 0;
 }
 
@@ -162,6 +212,11 @@ static int step_array(struct walk *w)
     return 0;
 }
 
+int symbols_members_is_descriptor(Dwarf_Die *type)
+{
+    return dwarf_tag(type) == DW_TAG_array_type && dwarf_hasattr(type, DW_AT_data_location);
+}
+
 /* The bytes of a structure in which a member lies, from low up to high. */
 static int span_of(struct definitions *d, Dwarf_Die *member, Dwarf_Die *type, uint64_t *low, uint64_t *high)
 {
@@ -181,7 +236,9 @@ static int span_of(struct definitions *d, Dwarf_Die *member, Dwarf_Die *type, ui
     if (dwarf_attr_integrate(member, DW_AT_data_member_location, &attribute) != NULL &&
         dwarf_formudata(&attribute, &value) != 0)
         return -1; /* such as a virtual base class */
-    if (symbols_members_size(d, type, &bytes) != 0)
+    if (symbols_members_is_descriptor(type))
+        bytes = DESCRIPTOR_ADDRESS;
+    else if (symbols_members_size(d, type, &bytes) != 0)
         return -1;
     *low = value;
     *high = value + bytes;
@@ -243,15 +300,15 @@ static int step_enum(struct walk *w, Dwarf_Die *part)
             member_at(w->definitions, &of, w->offset - low, &member, &type, &within) != 0)
             continue;
         if (n < MOST_TOGETHER) {
-            names[n][0] = dwarf_diename(&payload);
-            names[n][1] = dwarf_diename(&member);
+            names[n][0] = member_name(&payload);
+            names[n][1] = member_name(&member);
         }
         n++;
         only = type;
         start = low + within;
     } while (dwarf_siblingof(&variant, &variant) == 0);
     if (!w->named && !some)
-        snprintf(w->field->type, sizeof w->field->type, "%s", name != NULL ? name : "");
+        set_type(w, name);
     if (n == 0) {
         w->named |= !some;
         return some || put(w, ".", "{variant}") == 0 ? 1 : -1;
@@ -276,26 +333,66 @@ struct members {
     int has_variants;
 };
 
+/* Whether a member is an array of which the debug information has no length, at the end of a structure: *low:
+ * where it begins. The structure's size says nothing about it. */
+static int is_open(struct definitions *d, Dwarf_Die *member, uint64_t *low)
+{
+    Dwarf_Attribute attribute;
+    Dwarf_Die type, next = *member;
+    uint64_t bytes;
+    if (dwarf_tag(member) != DW_TAG_member || symbols_members_type(d, member, &type) != 0 ||
+        dwarf_tag(&type) != DW_TAG_array_type || symbols_members_is_descriptor(&type) ||
+        (symbols_members_size(d, &type, &bytes) == 0 && bytes > 0) ||
+        dwarf_attr_integrate(member, DW_AT_data_member_location, &attribute) == NULL ||
+        dwarf_formudata(&attribute, low) != 0)
+        return 0;
+    while (dwarf_siblingof(&next, &next) == 0)
+        if (dwarf_tag(&next) == DW_TAG_member)
+            return 0;
+    return 1;
+}
+
+int symbols_members_is_open(struct definitions *d, Dwarf_Die *type, uint64_t *low)
+{
+    Dwarf_Die child;
+    if (!symbols_members_is_structure(type) || dwarf_child(type, &child) != 0)
+        return 0;
+    do
+        if (is_open(d, &child, low))
+            return 1;
+    while (dwarf_siblingof(&child, &child) == 0);
+    return 0;
+}
+
+/* Whether a member of a structure which begins at `base` has the byte; *low: where it begins. */
+static int has_byte(const struct walk *w, Dwarf_Die *member, uint64_t base, Dwarf_Die *type, uint64_t *low)
+{
+    uint64_t high;
+    if (span_of(w->definitions, member, type, low, &high) == 0 && high > *low)
+        return w->offset >= base + *low && w->offset < base + high;
+    return w->offset >= base && is_open(w->definitions, member, low) && w->offset - base >= *low &&
+           symbols_members_type(w->definitions, member, type) == 0;
+}
+
 /* Those of structures without a name are members of what they are in. base: where the structure begins. */
 static void find_members(const struct walk *w, Dwarf_Die *structure, uint64_t base, struct members *found,
                          unsigned depth)
 {
     Dwarf_Die child, type;
-    uint64_t low, high;
+    uint64_t low;
     if (depth == MOST_STEPS || dwarf_child(structure, &child) != 0)
         return;
     do {
         int tag = dwarf_tag(&child);
-        const char *name = dwarf_diename(&child);
+        const char *name = member_name(&child);
         if (tag == DW_TAG_variant_part) {
             found->variants = child;
             found->has_variants = 1;
             return;
         }
         if ((tag != DW_TAG_member && tag != DW_TAG_inheritance) ||
-            dwarf_hasattr_integrate(&child, DW_AT_external) ||
-            span_of(w->definitions, &child, &type, &low, &high) != 0 || w->offset < base + low ||
-            w->offset >= base + high || (tag == DW_TAG_inheritance && is_empty(w->definitions, &type, 0)))
+            dwarf_hasattr_integrate(&child, DW_AT_external) || !has_byte(w, &child, base, &type, &low) ||
+            (tag == DW_TAG_inheritance && is_empty(w->definitions, &type, 0)))
             continue;
         if (tag == DW_TAG_member && name == NULL) {
             find_members(w, &type, base + low, found, depth + 1);
@@ -320,11 +417,11 @@ static int step_structure(struct walk *w)
         return step_enum(w, &found.variants);
     if (found.n == 0)
         return -1;
-    const char *name = dwarf_diename(&w->type);
-    if (!w->named && found.names[0] != NULL)
-        snprintf(w->field->type, sizeof w->field->type, "%s", name != NULL ? name : "");
-    w->named |= found.names[0] != NULL;
-    for (unsigned i = 0; i < found.n && i < MOST_TOGETHER; i++)
+    int shown = found.names[0] != NULL && !is_transparent(&w->type);
+    if (!w->named && shown)
+        set_type(w, dwarf_diename(&w->type));
+    w->named |= shown;
+    for (unsigned i = 0; i < found.n && i < MOST_TOGETHER && shown; i++)
         if (found.names[i] != NULL && put(w, i == 0 ? "." : "|", found.names[i]) != 0)
             return -1;
     w->offset -= found.start;
@@ -339,7 +436,7 @@ static int walk_down(struct walk *w)
     for (unsigned steps = 0; code == 0 && steps < MOST_STEPS; steps++) {
         switch (dwarf_tag(&w->type)) {
         case DW_TAG_array_type:
-            code = step_array(w);
+            code = symbols_members_is_descriptor(&w->type) ? 1 : step_array(w);
             break;
         case DW_TAG_structure_type:
         case DW_TAG_class_type:
@@ -364,9 +461,19 @@ int symbols_members_pointee(struct definitions *d, Dwarf_Die *type, uint64_t off
 {
     struct symbols_field field = {0};
     struct walk w = {.offset = offset, .type = *type, .definitions = d, .field = &field};
-    return walk_down(&w) == 1 && w.offset == 0 && dwarf_tag(&w.type) == DW_TAG_pointer_type
+    return walk_down(&w) == 1 && w.offset == 0 &&
+                   (dwarf_tag(&w.type) == DW_TAG_pointer_type || symbols_members_is_descriptor(&w.type))
                ? symbols_members_type(d, &w.type, pointee)
                : -1;
+}
+
+int symbols_members_is_pointer(struct definitions *d, Dwarf_Die *type, uint64_t offset)
+{
+    struct symbols_field field = {0};
+    struct walk w = {.offset = offset, .type = *type, .definitions = d, .field = &field};
+    int is_inside = dwarf_tag(type) != DW_TAG_pointer_type && !symbols_members_is_descriptor(type);
+    return (!is_inside || walk_down(&w) == 1) && w.offset == 0 &&
+           (dwarf_tag(&w.type) == DW_TAG_pointer_type || symbols_members_is_descriptor(&w.type));
 }
 
 int symbols_members_is_storage(struct definitions *d, Dwarf_Die *type, uint64_t offset)

@@ -31,9 +31,19 @@ int symbols_members_is_template(const char *name, const char *of);
 /* The field at that offset of a type. 0, or -1: it has no fields, or none there. */
 int symbols_members_find(struct definitions *d, Dwarf_Die *type, uint64_t offset,
                          struct symbols_field *field);
-/* What the pointer at that offset of a type points to. 0, or -1: there is none. */
+/* A structure, class or union: a type that has fields. */
+int symbols_members_is_structure(Dwarf_Die *type);
+/* An array of Fortran that is allocated: memory has a descriptor there, which begins with its address. */
+int symbols_members_is_descriptor(Dwarf_Die *type);
+/* What the pointer, or a descriptor of Fortran, at that offset of a type points to. 0, or -1: there is none.
+ */
 int symbols_members_pointee(struct definitions *d, Dwarf_Die *type, uint64_t offset, Dwarf_Die *pointee);
+/* Whether a pointer, or a descriptor, begins at that offset of a type. */
+int symbols_members_is_pointer(struct definitions *d, Dwarf_Die *type, uint64_t offset);
 /* Whether that offset is in an array of bytes, in which structures of other types may be. */
 int symbols_members_is_storage(struct definitions *d, Dwarf_Die *type, uint64_t offset);
+/* Whether a structure ends with an array of unknown length, as "struct node *next[];", which begins at *low:
+ * its elements are found at any offset from there on. */
+int symbols_members_is_open(struct definitions *d, Dwarf_Die *type, uint64_t *low);
 
 #endif

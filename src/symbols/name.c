@@ -10,6 +10,7 @@
 #include "base/octaves.h"
 #include "profile/site-counts.h"
 #include "profile/sites.h"
+#include "symbols/demangle.h"
 #include "symbols/fields.h"
 #include "symbols/jit-map.h"
 #include "symbols/naming.h"
@@ -245,11 +246,23 @@ static int store_path(struct naming *n, const struct profile_object *object)
     return code;
 }
 
+/* Whether the function at an offset is one of the standard libraries of C++ or Rust, which may have no debug
+ * information. */
+static int is_of_library(struct symbols_image *image, uint64_t offset)
+{
+    struct symbols_frame frames[SYMBOLS_MOST_FRAMES];
+    unsigned n = image != NULL ? symbols_image_frames(image, offset, 0, frames) : 0;
+    return n > 0 && frames[n - 1].function != NULL && symbols_is_of_standard_library(frames[n - 1].function);
+}
+
 /* "variable@depth", malloc'ed: the variable that gets a block's address, in the function at that depth of its
- * path. That is the innermost one which does not return a void *, or stores the address. NULL: not known. */
+ * path. That is the innermost one which does not return a void *, or stores the address; or of a method of a
+ * container, the variable for which it was called, perhaps by other functions of the library. NULL: none is
+ * known. */
 static char *name_receiver(struct naming *n, const struct profile_object *object)
 {
     const char *at = object->name;
+    int called_library = 0;
     for (unsigned depth = 0; *at != '\0'; depth++) {
         char *end, *name = NULL;
         struct symbols_receiver receiver;
@@ -260,16 +273,20 @@ static char *name_receiver(struct naming *n, const struct profile_object *object
         uint64_t offset = strtoull(end + 1, &end, 16), address;
         struct symbols_image *image = symbols_files_image(&n->files, path);
         const struct scopes *scopes = image != NULL ? symbols_image_scopes(image, offset, &address) : NULL;
-        if (scopes == NULL)
-            return NULL;
-        int returns = symbols_pointees_returns_memory(scopes, address);
-        if (symbols_receiver(&n->files, path, offset + 1, returns, &receiver) == 0) {
+        int in_library = is_of_library(image, offset),
+            returns = scopes != NULL && symbols_pointees_returns_memory(scopes, address), found = -1;
+        if (scopes != NULL && !called_library)
+            found = symbols_receiver(&n->files, path, offset + 1, returns, &receiver);
+        else if (scopes != NULL && !in_library)
+            found = symbols_receiver_object(&n->files, path, offset + 1, &receiver);
+        if (found == 0) {
             int length = asprintf(&name, "%s@%u", receiver.name, depth);
             free(receiver.name);
             return length < 0 ? NULL : name;
         }
-        if (!returns)
+        if (!returns && !in_library)
             return NULL;
+        called_library = in_library;
         at = end + (*end == ' ');
     }
     return NULL;

@@ -11,12 +11,6 @@
 /* Deeper nesting is corrupt. */
 #define MOST_DEPTH 64u
 
-static int is_structure(Dwarf_Die *type)
-{
-    int tag = dwarf_tag(type);
-    return tag == DW_TAG_structure_type || tag == DW_TAG_class_type || tag == DW_TAG_union_type;
-}
-
 int symbols_pointees_of(struct definitions *d, Dwarf_Die *die, Dwarf_Die *type)
 {
     Dwarf_Die pointer;
@@ -29,7 +23,7 @@ int symbols_pointees_of(struct definitions *d, Dwarf_Die *die, Dwarf_Die *type)
         *type = (Dwarf_Die){0};
         return 1;
     }
-    return is_structure(type) ? 0 : 1;
+    return symbols_members_is_structure(type) ? 0 : 1;
 }
 
 static int is_in_register(Dwarf_Die *die, Dwarf_Addr address, unsigned number)
@@ -80,7 +74,7 @@ static int structure_of(struct definitions *d, Dwarf_Die *die, Dwarf_Die *type)
     for (unsigned steps = 0; dwarf_tag(type) == DW_TAG_array_type; steps++)
         if (steps == MOST_DIMENSIONS || symbols_members_type(d, type, type) != 0)
             return -1;
-    return is_structure(type) ? 0 : 1;
+    return symbols_members_is_structure(type) ? 0 : 1;
 }
 
 /* Where a variable is. */
@@ -112,7 +106,7 @@ static int is_at(Dwarf_Die *die, Dwarf_Addr address, const struct place *place)
 static int is_same(Dwarf_Die *a, Dwarf_Die *b)
 {
     const char *x = dwarf_diename(a), *y = dwarf_diename(b);
-    return dwarf_dieoffset(a) == dwarf_dieoffset(b) || (x != NULL && y != NULL && strcmp(x, y) == 0);
+    return a->addr == b->addr || (x != NULL && y != NULL && strcmp(x, y) == 0);
 }
 
 /* What a variable points to, or is, that is at a place. As symbols_pointees_of; -1 also: it is not there. */
@@ -201,14 +195,9 @@ int symbols_pointees_any(const struct scopes *s, uint64_t address, unsigned numb
 
 int symbols_pointees_stored(struct definitions *d, Dwarf_Die *around, int64_t displacement, Dwarf_Die *type)
 {
-    if (is_structure(around))
+    if (symbols_members_is_structure(around))
         return displacement < 0 ? -1 : symbols_members_pointee(d, around, (uint64_t)displacement, type);
     return dwarf_tag(around) == DW_TAG_pointer_type ? symbols_members_type(d, around, type) : -1;
-}
-
-int symbols_pointees_has_fields(Dwarf_Die *type)
-{
-    return is_structure(type);
 }
 
 /* What DW_OP_fbreg of a function counts from, relative to rbp: in code with a frame pointer, the canonical
@@ -287,14 +276,25 @@ static int is_of_rust_storage(Dwarf_Die *function, int *is_table)
     return is;
 }
 
+/* What a function returns that allocates for others, whose name is `allocate` or, if wider is set, ends so,
+ * as std::vector's _M_allocate. As symbols_pointees_of; -1 also: it is another one. */
+static int allocate_result(struct definitions *d, Dwarf_Die *function, int wider, Dwarf_Die *type)
+{
+    static const char wanted[] = "allocate";
+    const char *name = dwarf_diename(function);
+    size_t length = name != NULL ? strlen(name) : 0, end = sizeof wanted - 1;
+    return length >= end && (wider || length == end) && strcmp(name + length - end, wanted) == 0
+               ? symbols_pointees_of(d, function, type)
+               : -1;
+}
+
 /* As symbols_pointees_allocated, of one function. */
 static int allocated_by(struct definitions *d, Dwarf_Die *function, Dwarf_Die *type, int *is_table)
 {
     const char *name = dwarf_diename(function);
-    if (name == NULL)
-        return -1;
-    if (strcmp(name, "allocate") == 0)
-        return symbols_pointees_of(d, function, type);
+    int code = allocate_result(d, function, 0, type);
+    if (code >= 0 || name == NULL)
+        return code;
     int is_unique = symbols_members_is_template(name, "make_unique");
     if ((!is_unique && !is_of_rust_storage(function, is_table)) ||
         symbols_members_parameter(d, function, is_unique ? "_Tp" : "T", type) != 0)
@@ -302,17 +302,26 @@ static int allocated_by(struct definitions *d, Dwarf_Die *function, Dwarf_Die *t
     for (unsigned steps = 0; dwarf_tag(type) == DW_TAG_array_type; steps++)
         if (steps == MOST_DIMENSIONS || symbols_members_type(d, type, type) != 0)
             return 1;
-    return is_structure(type) ? 0 : 1;
+    return symbols_members_is_structure(type) ? 0 : 1;
 }
 
 int symbols_pointees_allocated(const struct scopes *s, uint64_t address, Dwarf_Die *type, int *is_table)
 {
     int code = -1;
     *is_table = 0;
-    for (const struct scope *scope = scopes_find(s, address); scope != NULL && code < 0;
-         scope = scopes_outer(s, scope)) {
+    const struct scope *scope = scopes_find(s, address);
+    for (; scope != NULL && code < 0; scope = scopes_outer(s, scope)) {
         Dwarf_Die die = scope->die;
         code = allocated_by(scopes_definitions(s), &die, type, is_table);
+    }
+    /* An allocator calls the one below it. GCC makes one function of those that are the same for types of the
+     * same size: which of the types it is, only the outermost one says. */
+    for (int outer; scope != NULL; scope = scopes_outer(s, scope)) {
+        Dwarf_Die die = scope->die, other;
+        if ((outer = allocate_result(scopes_definitions(s), &die, 1, &other)) < 0)
+            break;
+        code = outer;
+        *type = other;
     }
     return code;
 }

@@ -24,17 +24,15 @@ int symbols_pointees_any(const struct scopes *s, uint64_t address, unsigned numb
 /* What a pointer points to that is stored so many bytes from the beginning of something of the type `around`:
  * a member of a structure, or one of an array of pointers. 0, or -1: it is no pointer. */
 int symbols_pointees_stored(struct definitions *d, Dwarf_Die *around, int64_t displacement, Dwarf_Die *type);
-/* Whether it is a type that has fields. */
-int symbols_pointees_has_fields(Dwarf_Die *type);
 /* What a variable, or a function's result, points to. 0: a structure; 1: something else (addr of the type is
  * NULL: void); -1: it is no pointer. */
 int symbols_pointees_of(struct definitions *d, Dwarf_Die *die, Dwarf_Die *type);
 /* Whether the function, as it was compiled, returns a void *, as one that allocates for its callers does. */
 int symbols_pointees_returns_memory(const struct scopes *s, uint64_t address);
-/* What a library allocates at that address: in C++ T of the innermost function `allocate` that returns a T *,
- * or of std::make_unique<T>; in Rust T of Box<T>, of RawVec<T>, which is the storage of Vec<T>, or of
- * RawTable<T>, that of HashMap and HashSet (*is_table). 0: a structure; 1: something else, which has no
- * fields; -1: there is no such function. */
+/* What a library allocates at that address: in C++ T of the function `allocate` that returns a T * (of
+ * several that call each other, the outermost), or of std::make_unique<T>; in Rust T of Box<T>, of RawVec<T>,
+ * which is the storage of Vec<T>, or of RawTable<T>, that of HashMap and HashSet (*is_table). 0: a structure;
+ * 1: something else, which has no fields; -1: there is no such function. */
 int symbols_pointees_allocated(const struct scopes *s, uint64_t address, Dwarf_Die *type, int *is_table);
 
 /* A RawTable's memory has entries, and after them a control byte for each. Which of these the code at the

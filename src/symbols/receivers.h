@@ -8,8 +8,8 @@
 #include "symbols/files.h"
 
 struct symbols_receiver {
-    /* malloc'ed: "function::variable", "structure::member", or of a variable outside of functions "variable",
-     * in Fortran "module::variable". */
+    /* malloc'ed: "function::variable", perhaps with a member of it, "structure::member", or of a variable
+     * outside of functions "variable", in Fortran "module::variable". */
     char *name;
     Dwarf_Die elements; /* of an array of Fortran: their type; addr NULL: not known, or another variable */
 };
@@ -21,5 +21,10 @@ struct symbols_receiver {
  */
 int symbols_receiver(struct symbols_files *files, const char *path, uint64_t end_of_call, int stored,
                      struct symbols_receiver *receiver);
+
+/* Likewise of a call of a method, as of std::vector: the object that it is called for, if that is a variable
+ * or a member of one, or of a structure. */
+int symbols_receiver_object(struct symbols_files *files, const char *path, uint64_t end_of_call,
+                            struct symbols_receiver *receiver);
 
 #endif

@@ -39,6 +39,13 @@ static int add_scope(struct scopes *s, Dwarf_Die *die, uint32_t outer, uint32_t 
     return 0;
 }
 
+/* Whether the linker left the function out. What is inlined there may have addresses of other functions. */
+static int is_left_out(Dwarf_Die *function)
+{
+    Dwarf_Addr base, low, high;
+    return dwarf_ranges(function, 0, &base, &low, &high) > 0 && low == SCOPES_LEFT_OUT;
+}
+
 /* The children of a DIE; outer, depth: of the scope that they are in. */
 static int add_children(struct scopes *s, Dwarf_Die *parent, uint32_t outer, uint32_t depth, unsigned nesting)
 {
@@ -49,6 +56,9 @@ static int add_children(struct scopes *s, Dwarf_Die *parent, uint32_t outer, uin
         uint32_t inner = outer, deeper = depth;
         switch (dwarf_tag(&die)) {
         case DW_TAG_subprogram:
+            if (is_left_out(&die))
+                continue;
+            __attribute__((fallthrough));
         case DW_TAG_inlined_subroutine:
             deeper = depth + 1;
             if (add_scope(s, &die, outer, deeper) < 0)

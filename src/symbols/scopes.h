@@ -16,6 +16,10 @@ struct scope {
     uint32_t depth;
 };
 
+/* Where functions begin that the linker left out (--gc-sections, another copy of a template): they keep their
+ * debug information. No file has code there. */
+#define SCOPES_LEFT_OUT 0u
+
 struct scopes;
 
 /* definitions: of the file, which must live longer; or NULL. NULL when memory is short. */

@@ -238,6 +238,25 @@ int symbols_types_variable(struct symbols_types *t, uint64_t address, Dwarf_Die 
     return 0;
 }
 
+int symbols_types_around(struct symbols_types *t, uint64_t address, Dwarf_Die *variable, uint64_t *offset)
+{
+    size_t i = ARRAY_UP_TO(t->variables, t->n, address, address);
+    Dwarf_Die type;
+    uint64_t bytes;
+    if (i > 0 && symbols_members_type(t->definitions, &t->variables[i - 1].die, &type) == 0 &&
+        symbols_members_size(t->definitions, &type, &bytes) == 0 &&
+        address - t->variables[i - 1].address < bytes) {
+        *variable = t->variables[i - 1].die;
+        *offset = address - t->variables[i - 1].address;
+        return 0;
+    }
+    if (t->has_locals)
+        return -1;
+    t->has_locals = 1;
+    list_variables(t);
+    return symbols_types_around(t, address, variable, offset);
+}
+
 struct definitions *symbols_types_definitions(struct symbols_types *t)
 {
     return t->definitions;

@@ -25,6 +25,8 @@ int symbols_types_find(struct symbols_types *t, uint64_t address, uint64_t offse
                        struct symbols_field *field);
 /* The variable at the address. 0, or -1: not known. */
 int symbols_types_variable(struct symbols_types *t, uint64_t address, Dwarf_Die *variable);
+/* The variable that contains the address, which is *offset bytes into it. Likewise. */
+int symbols_types_around(struct symbols_types *t, uint64_t address, Dwarf_Die *variable, uint64_t *offset);
 struct definitions *symbols_types_definitions(struct symbols_types *t);
 /* What the variable at the address is, or is an array of. 0, or -1: not known. */
 int symbols_types_element(struct symbols_types *t, uint64_t address, Dwarf_Die *type);

@@ -11,7 +11,6 @@
 enum { RBP = 6, RSP = 7, RETURN_ADDRESS = 16 };
 
 struct symbols_unwind {
-    int fd;
     Elf *elf;
     Dwarf_CFI *cfi;
 };
@@ -22,9 +21,16 @@ struct symbols_unwind *symbols_unwind_open(const char *path)
     if (u == NULL)
         return NULL;
     elf_version(EV_CURRENT);
-    u->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    u->elf = u->fd >= 0 ? elf_begin(u->fd, ELF_C_READ_MMAP, NULL) : NULL;
+    /* The tables are read, and the file is closed: a recorder opens all files of code of the run, which may
+     * be thousands (of a script that compiles programs and executes them), and any of them may be truncated.
+     */
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    u->elf = fd >= 0 ? elf_begin(fd, ELF_C_READ, NULL) : NULL;
     u->cfi = u->elf != NULL ? dwarf_getcfi_elf(u->elf) : NULL;
+    if (u->elf != NULL)
+        elf_cntl(u->elf, ELF_C_FDDONE);
+    if (fd >= 0)
+        close(fd);
     if (u->cfi != NULL)
         return u;
     symbols_unwind_close(u);
@@ -37,8 +43,6 @@ void symbols_unwind_close(struct symbols_unwind *u)
         return;
     dwarf_cfi_end(u->cfi);
     elf_end(u->elf);
-    if (u->fd >= 0)
-        close(u->fd);
     free(u);
 }
 

@@ -191,6 +191,34 @@ static void without_debug_information(void **state)
     symbols_image_close(image);
 }
 
+/* Entries of a procedure linkage table: of the functions that they jump to. */
+static void linkage_table(void **state)
+{
+    static const char *const options[] = {"", "-fcf-protection -Wl,-z,ibtplt"};
+    static const char *const names[] = {"g@plt", "__cxa_finalize@plt"}; /* the latter one in .plt.got */
+    struct symbols_frame frames[SYMBOLS_MOST_FRAMES];
+    char command[512], path[64];
+    (void)state;
+    snprintf(path, sizeof path, "%s/libplt.so", folder);
+    for (size_t i = 0; i < 4; i++) {
+        unsigned long long where = 0;
+        snprintf(command, sizeof command,
+                 "echo 'int f(int), g(int), h(int); int all(int i) { return f(i) + g(i) + h(i); }' | "
+                 "gcc -O2 -shared -fPIC %s -x c - -o libplt.so && strip libplt.so && "
+                 "objdump -d libplt.so | sed -n 's/^\\([0-9a-f]*\\) <%s>:/\\1/p' > where",
+                 options[i / 2], names[i % 2]);
+        assert_int_equal(system(command), 0);
+        FILE *f = fopen("where", "r");
+        assert_non_null(f);
+        assert_int_equal(fscanf(f, "%llx", &where), 1);
+        fclose(f);
+        struct symbols_image *image = symbols_image_open(path);
+        assert_int_equal(symbols_image_frames(image, where, 1, frames), 1);
+        assert_string_equal(frames[0].function, names[i % 2]);
+        symbols_image_close(image);
+    }
+}
+
 static void files_that_are_none(void **state)
 {
     (void)state;
@@ -248,6 +276,24 @@ static void names(void **state)
         char *name = symbols_demangle(pairs[i][0]);
         assert_string_equal(name, pairs[i][1]);
         free(name);
+    }
+}
+
+/* f(A<int, int>, A<A<int, int>, A<int, int>>, ...): each type is twice as long as the one before. */
+static void name_that_grows(void **state)
+{
+    char name[512] = "_Z1f1AIiiE";
+    (void)state;
+    for (int i = 0; i < 24; i++) {
+        char type[8] = "S_";
+        if (i > 0)
+            snprintf(type, sizeof type, "S%c_", i <= 10 ? '0' + i - 1 : 'A' + i - 11);
+        snprintf(name + strlen(name), sizeof name - strlen(name), "S_I%s%sE", type, type);
+        char *shown = symbols_demangle(name), *overload = symbols_demangle_overload(name);
+        assert_true(strcmp(shown, "f") == 0 || (i >= 12 && strcmp(shown, name) == 0));
+        assert_true(overload == NULL || strlen(overload) < 70000);
+        free(shown);
+        free(overload);
     }
 }
 
@@ -547,8 +593,10 @@ int main(void)
         cmocka_unit_test(debug_information),
         cmocka_unit_test(debug_file_of_its_own),
         cmocka_unit_test(without_debug_information),
+        cmocka_unit_test(linkage_table),
         cmocka_unit_test(files_that_are_none),
         cmocka_unit_test(names),
+        cmocka_unit_test(name_that_grows),
         cmocka_unit_test(names_of_overloads),
         cmocka_unit_test(vdso),
         cmocka_unit_test(types_in_a_circle),
