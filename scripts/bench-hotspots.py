@@ -26,9 +26,13 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 # Rounds of scripts/rounds.sh in burst mode and in full mode. None: of untuned_programs, once.
 PROGRAMS = {"bzip2": (200, 20), "sqlite": (200, 20), "xz": (100, 8), "python": (300, 12), "perl": (200, 20), "awk": (200, 20),
             "gzip": (130, 12), "perlsort": (130, 12), "lua": None}
+# tests/bench/alternating.c: rounds, some two seconds each.
+ALTERNATING = {f"alternating{kind}": rounds for kind, rounds in enumerate((50, 6, 25, 16, 40, 50))}
 
 
 def command(name, rounds, inputs):
+    if name in ALTERNATING:
+        return [ROOT / "build" / "tests" / "alternating", name[-1], str(rounds)]
     if PROGRAMS[name] is None:
         return untuned_programs.programs()[name](inputs)
     words = subprocess.run([ROOT / "scripts" / "rounds.sh", "command", name, str(rounds)], cwd=inputs, check=True, capture_output=True)
@@ -38,7 +42,7 @@ def command(name, rounds, inputs):
 def record(cachegram, name, folder, inputs, full, number=0, overhead="5", times=1):
     db = folder / (f"{name}.full.db" if full else f"{name}.{overhead}.{times}.{number}.db")
     if not db.exists():
-        rounds = PROGRAMS[name][full] * (1 if full else times) if PROGRAMS[name] else 1
+        rounds = ALTERNATING.get(name) or (PROGRAMS[name][full] * (1 if full else times) if PROGRAMS[name] else 1)
         options = ["--mode", "full"] if full else ["--seed", str(number), "--overhead", overhead]
         subprocess.run([cachegram, "record", *options, "-o", db, "--", *command(name, rounds, inputs)], cwd=inputs, check=True,
                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -95,8 +99,9 @@ def main():
     parser.add_argument("--folder", type=pathlib.Path)
     options = parser.parse_args()
     programs = options.programs.split(",")
-    if not set(programs) <= set(PROGRAMS):
-        parser.error(f"programs: {','.join(PROGRAMS)}")
+    known = [*PROGRAMS, *ALTERNATING]
+    if not set(programs) <= set(known):
+        parser.error(f"programs: {','.join(known)}")
     folder = (options.folder or pathlib.Path(tempfile.mkdtemp(prefix="bench-hotspots-"))).resolve()
     inputs = folder / "inputs"
     if not inputs.exists():

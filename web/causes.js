@@ -46,7 +46,9 @@ export function causesSection(data) {
     const body = el("div", { class: "scroll" }), note = el("p", { class: "dim" });
     const fill = index => {
         const table = data.causes[index];
-        note.textContent = `In a cache of ${sizeText(data.sizes[index])}, ${percent(table.cold_share, 1)} of the misses are cold.`;
+        const cache = `In a cache of ${sizeText(data.sizes[index])}${data.lru_own ? " that the threads share" : ""}`;
+        note.textContent = table.cold_share === null ? `${cache}; how many of the misses are cold is not known, as too few watched lines were seen to the end: they count as evictions, too.`
+            : `${cache}, ${percent(table.cold_share, 1)} of the misses are cold.`;
         body.replaceChildren(...table.rows.length ? [matrix(table)] : []);
     };
     document.addEventListener("size", e => fill(e.detail));

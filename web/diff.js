@@ -59,7 +59,7 @@ function functionsSection(diff) {
         sizeShown.textContent = sizeText(diff.sizes[size.value]);
         size.setAttribute("aria-valuetext", sizeShown.textContent);
         body.replaceChildren(...found ? [table(by.value, `Misses per 1000 references of the whole program, in an LRU cache of ${sizeShown.textContent}; the largest changes first.`, [...columns, [title, false, name]], [found.table.total, ...found.table[by.value]])] : []);
-        more.textContent = found?.left_out ? `${found.left_out} more that changed less are not on this page: cachegram diff --by ${by.value.slice(0, -1)} --size ${sizeShown.textContent} --limit 0` : "";
+        more.textContent = found?.left_out ? `${found.left_out} more that changed less are not on this page: cachegram diff --by ${by.value.slice(0, -1)}${found.table.threads ? " --threads separate" : ""} --size ${sizeShown.textContent} --limit 0` : "";
     };
     size.addEventListener("input", fill);
     by.addEventListener("change", fill);

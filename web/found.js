@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the profile holds besides: data that threads share falsely, conflicts within sets, and what the Pirate measured.
+// What the profile holds besides: data that threads share, conflicts within sets, and what the Pirate measured.
 import { el, fixed, percent, phaseNote, shown, sizeText } from "./base.js";
 
 /** A table; columns: [title, is a number, row => text]. */
@@ -26,9 +26,11 @@ function pirateTable(rows) {
 }
 
 export function foundSection(data) {
-    const { false_sharing: sharing = [], conflicts = [], pirate = [] } = data.summary, parts = [];
+    const { false_sharing: sharing = [], true_sharing: together = [], conflicts = [], pirate = [] } = data.summary, parts = [];
     if (sharing.length)
         parts.push(el("h3", {}, "False sharing"), table("sharing", "References to lines while another thread writes other bytes of the line; at least.", places, sharing));
+    if (together.length)
+        parts.push(el("h3", {}, "True sharing"), table("together", "References to lines while another thread writes the same bytes.", places, together));
     if (conflicts.length)
         parts.push(el("h3", {}, "Conflicts within sets"), table("conflicts", "References that miss in 64 sets of 8 lines, but not in a cache of that size without sets.", places, conflicts));
     if (pirate.length)

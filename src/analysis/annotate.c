@@ -275,8 +275,8 @@ int analysis_annotate(struct profile *p, const char *name, const struct analysis
     *a = (struct analysis_annotation){0};
     int code = analysis_hotspots(p, name, &q, &a->functions, err);
     q.by = ANALYSIS_BY_INSN;
-    if (code == 0)
-        code = analysis_hotspots(p, name, &q, &a->insns, err);
+    if (code == 0 && (code = analysis_hotspots(p, name, &q, &a->insns, err)) == 0)
+        analysis_hotspots_widen(p, &q, &a->insns);
     a->with_stall = question->levels != NULL;
     if (code == 0 && a->with_stall)
         code = analysis_hotspots_stall(p, &q, question->levels, question->nlevels, &a->insns, err);

@@ -6,6 +6,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/octaves.h"
+
 struct analysis_sample {
     struct loaded loaded;
     struct analysis_curve curve;
@@ -117,6 +119,23 @@ static void weigh_all(struct analysis_sample *s)
         s->loaded.bursts[i].weight = s->weights[i];
 }
 
+/* See struct analysis_weights; of the first n bursts. */
+static double part_above(const struct loaded *l, size_t n, int firsts, double lines)
+{
+    uint32_t bin = octaves_bin_of(lines);
+    const double at[] = {octaves_start(bin), lines, octaves_start(bin + 1)};
+    double sum[3] = {0}, reached[3];
+    for (size_t i = 0; i < n; i++) {
+        const struct curve_burst *b = &l->bursts[i];
+        if (!(b->weight > 0) || b->references == 0)
+            continue;
+        packed_hist_at_least_each(firsts ? &b->first : &b->stack, at, 3, reached);
+        for (size_t k = 0; k < 3; k++)
+            sum[k] += b->weight / (double)b->references * reached[k];
+    }
+    return sum[0] > sum[2] ? (sum[1] - sum[2]) / (sum[0] - sum[2]) : NAN;
+}
+
 int analysis_burst_weights(struct profile *p, struct analysis_sample *s,
                            const struct analysis_selection *selection, struct analysis_weights *weights,
                            struct error *err)
@@ -131,12 +150,19 @@ int analysis_burst_weights(struct profile *p, struct analysis_sample *s,
     weights->exact_left = l->left_share;
     weights->far = (struct curve_far){NAN, 0, 1};
     weigh_all(s);
-    weights->strings = (struct unseen_strings){0, 0, 0, 0};
-    if (!weights->phase && analysis_selection_is_all(selection))
-        weights->strings = loaded_unseen_strings(l, 0, &s->curve);
     if (weights->phase && s->curve.bursts > 0)
         code = weigh_phase(p, s, weights, err);
     weigh_selected(s, selection);
+    int of_part = weights->phase || weights->of_a_part;
+    weights->strings = loaded_unseen_strings(l, 0, of_part, &s->curve);
+    if (weights->phase) { /* as the curve of a phase, which has no such touches either */
+        weights->strings.unlisted /= 1 - weights->strings.share;
+        weights->strings.share = 0;
+    }
+    double lines = floor(weights->size_bytes / s->curve.line_bytes);
+    size_t parts = weights->phase || selection->tid ? 0 : l->parts;
+    weights->reuses_above = part_above(l, s->curve.bursts + parts, 0, lines);
+    weights->firsts_above = part_above(l, s->curve.bursts, 1, lines);
     if (code == 0 && s->curve.bursts > 0)
         code = take_missed(s, weights, err);
     if (code == 0 && !(weights->list = calloc(s->curve.bursts + 1, sizeof *weights->list)))

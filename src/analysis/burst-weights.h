@@ -54,7 +54,10 @@ struct analysis_weights {
     /* The run begins with a part that was recorded completely: its counts are of burst 0, and weigh 1. The
      * other weights are relative to that. */
     int exact;
-    struct unseen_strings strings; /* of the whole run: they are not known of a part */
+    /* Of the reuses in bursts at distances of the size's bin (base/octaves.h), and of the first touches there
+     * after so many lines: the part that is at the size's lines or more; NaN: there are none. */
+    double reuses_above, firsts_above;
+    struct unseen_strings strings;
     double exact_left; /* of that part's first touches, the share that is undecided instead of a miss */
 };
 

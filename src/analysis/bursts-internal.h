@@ -81,8 +81,8 @@ double loaded_weight(const struct loaded *l, size_t n);
  * bursts, or a negative code with err. */
 int loaded_phase(struct profile *p, uint32_t phase, struct loaded *l, struct analysis_curve *curve,
                  uint64_t *exact_references, struct error *err);
-/* Bursts have weights. tid: as above. */
-struct unseen_strings loaded_unseen_strings(const struct loaded *l, uint32_t tid,
+/* Bursts have weights. tid: as above; of_part: only of the bursts that have one. */
+struct unseen_strings loaded_unseen_strings(const struct loaded *l, uint32_t tid, int of_part,
                                             const struct analysis_curve *curve);
 /* Number of processes; 0: not known. */
 size_t loaded_processes(struct profile *p);

@@ -46,7 +46,7 @@ static double find_late_hits(const struct loaded *l, const struct sums *counted,
  * distances. With n hits to be expected in all bursts, instructions of less than n / 3 hits would be in some
  * of them, with a probability of 95%.
  */
-struct unseen_strings loaded_unseen_strings(const struct loaded *l, uint32_t tid,
+struct unseen_strings loaded_unseen_strings(const struct loaded *l, uint32_t tid, int of_part,
                                             const struct analysis_curve *curve)
 {
     struct sums all = {0}, counted = {0};
@@ -57,16 +57,17 @@ struct unseen_strings loaded_unseen_strings(const struct loaded *l, uint32_t tid
         if ((tid && from->tid != tid) || from->references == 0)
             continue;
         size_t at = next++;
-        if (isnan(from->string_hits) || from->steps == 0 || l->bursts[at].references == 0)
+        if (isnan(from->string_hits) || from->steps == 0 || l->bursts[at].references == 0 ||
+            !(l->bursts[at].weight > 0))
             continue;
         add_burst(&all, from, &l->bursts[at], l->hits[at]);
         if (l->times[at].counted)
             add_burst(&counted, from, &l->bursts[at], l->hits[at]);
     }
-    double sum = loaded_weight(l, curve->bursts + l->parts);
+    double sum = loaded_weight(l, curve->bursts + (of_part ? 0 : l->parts));
     if (!(all.steps > 0) || !(least > 0) || !(sum > 0))
         return (struct unseen_strings){0, 0, 0, 0};
-    double late = tid || l->parts == 0 ? 0 : fmin(find_late_hits(l, &counted, least), sum),
+    double late = tid || of_part || l->parts == 0 ? 0 : fmin(find_late_hits(l, &counted, least), sum),
            others = 1 - late / sum, hits = late + others * all.hits,
            unseen = fmax(0, hits / least - others * all.lines),
            touches = sum + fmax(0, unseen - late / least); /* what is late is in the sum, lines included */

@@ -67,9 +67,10 @@ static int bound_weights(struct loaded *l, struct error *err)
         pairs[i] =
             (struct rates_pair){l->list[i].near_per_ns, l->list[i].refs_per_ns, lines_each(&l->list[i])};
     int code = rates_bound(pairs, l->nlist);
+    if (code == 0)
+        code = rates_fill(pairs, l->nlist);
     if (code < 0)
         error_set(err, code, "out of memory computing the curve");
-    rates_fill(pairs, l->nlist);
     for (size_t i = 0; i < l->nlist; i++) {
         l->list[i].near_per_ns = pairs[i].near_per_ns;
         l->list[i].refs_per_ns = pairs[i].refs_per_ns;
@@ -215,5 +216,8 @@ int loaded_weigh(struct profile *p, struct loaded *l, uint32_t tid, const struct
         scale_without_rates(p, l, curve->bursts);
     if (!tid)
         scale_rest(p, l, *rest_ns, curve);
-    return 0;
+    struct error why;
+    return curve_check_watched(l->bursts, curve->bursts + l->parts, &why) == 0
+               ? 0
+               : profile_damaged(p, err, "%s", why.text);
 }

@@ -5,39 +5,37 @@
 
 #include "analysis/windows.h"
 
+/* A thread or process is busy if it does at least this part of the work that others do at that time. */
 #define BUSY_SHARE 0.1
+/* A number of busy ones counts if at least this part of all work was done while so many were busy. */
+#define LEAST_WORK 0.1
+
+enum { EXACT, SAMPLED, KINDS }; /* of work: references, and ns of CPU time */
 
 /* A thread, or a process. */
 struct worker {
-    uint64_t process, start_ns, end_ns;
-    double exact, sampled; /* references; ns */
+    size_t process;
+    double rate[KINDS]; /* work for each ns of elapsed time, of the windows that it is in */
+    size_t windows, at; /* how many these are; place among those that are in any */
+    double work[KINDS];
 };
 
-/* A worker's start, or its end. */
+/* A window begins or ends. */
 struct event {
-    uint64_t group, ns;
+    size_t group, worker;
+    uint64_t ns;
     int change;
+    double rate[KINDS];
 };
 
-/* By process and thread; returns their number. */
-static size_t add_up(const struct analysis_windows *w, struct worker *threads)
-{
-    const struct profile_time_window *before = NULL;
-    size_t n = 0;
-    for (size_t i = 0; i < w->n; i++) {
-        const struct profile_time_window *x = &w->list[w->by_thread[i]];
-        if (!before || before->process != x->process || before->tid != x->tid)
-            threads[n++] = (struct worker){.process = x->process, .start_ns = x->start_ns};
-        struct worker *t = &threads[n - 1];
-        t->end_ns = x->end_ns > t->end_ns ? x->end_ns : t->end_ns;
-        t->exact += x->exact ? (double)x->references : 0;
-        t->sampled += x->exact ? 0 : (double)x->cpu_ns;
-        before = x;
-    }
-    return n;
-}
+/* Which workers are in windows at the time that the sweep has reached, and the work up to it. */
+struct sweep {
+    struct worker *workers;
+    size_t *active, nactive;
+    double *work[KINDS]; /* by the number of workers that were busy when it was done */
+};
 
-/* By group and time; a worker that ends when another one starts did not work with it. */
+/* By group and time; a window that ends when another one begins does not overlap it. */
 static int compare_events(const void *a, const void *b)
 {
     const struct event *x = a, *y = b;
@@ -48,58 +46,121 @@ static int compare_events(const void *a, const void *b)
     return x->change - y->change;
 }
 
-/* Starts and ends of the busy ones, in events[2 * n]; returns their number. apart: each process is a group.
+/* The threads with their work, by process; their number. thread_of[i]: that of window i of by_thread. */
+static size_t list_threads(const struct analysis_windows *w, struct worker *threads, size_t *thread_of)
+{
+    const struct profile_time_window *before = NULL;
+    size_t n = 0, process = 0;
+    for (size_t i = 0; i < w->n; i++) {
+        const struct profile_time_window *x = &w->list[w->by_thread[i]];
+        process += before && before->process != x->process;
+        if (!before || before->process != x->process || before->tid != x->tid)
+            threads[n++] = (struct worker){.process = process};
+        threads[n - 1].work[EXACT] += x->exact ? (double)x->references : 0;
+        threads[n - 1].work[SAMPLED] += x->exact ? 0 : (double)x->cpu_ns;
+        thread_of[i] = n - 1;
+        before = x;
+    }
+    return n;
+}
+
+/* Of all windows; apart: workers are threads, each process a group of them; otherwise workers are processes.
  */
-static size_t events_of_busy(const struct worker *workers, size_t n, int apart, struct event *events)
+static size_t list_events(const struct analysis_windows *w, const struct worker *threads,
+                          const size_t *thread_of, int apart, struct event *events)
 {
-    double exact = 0, exact_squares = 0, sampled = 0, sampled_squares = 0;
-    size_t count = 0;
-    for (const struct worker *t = workers; t < workers + n; t++) {
-        exact += t->exact;
-        exact_squares += t->exact * t->exact;
-        sampled += t->sampled;
-        sampled_squares += t->sampled * t->sampled;
+    size_t n = 0;
+    for (size_t i = 0; i < w->n; i++) {
+        const struct profile_time_window *x = &w->list[w->by_thread[i]];
+        size_t process = threads[thread_of[i]].process;
+        uint64_t end_ns = x->end_ns > x->start_ns ? x->end_ns : x->start_ns + 1;
+        struct event e = {.group = apart ? process : 0,
+                          .worker = apart ? thread_of[i] : process,
+                          .ns = x->start_ns,
+                          .change = 1};
+        e.rate[x->exact ? EXACT : SAMPLED] =
+            (double)(x->exact ? x->references : x->cpu_ns) / (double)(end_ns - x->start_ns);
+        events[n++] = e;
+        e.ns = end_ns;
+        e.change = -1;
+        events[n++] = e;
     }
-    for (const struct worker *t = workers; t < workers + n; t++) {
-        uint64_t group = apart ? t->process : 0;
-        if (t->exact * exact <= BUSY_SHARE * exact_squares &&
-            t->sampled * sampled <= BUSY_SHARE * sampled_squares)
-            continue;
-        events[count++] = (struct event){group, t->start_ns, 1};
-        events[count++] = (struct event){group, t->end_ns, -1};
-    }
-    qsort(events, count, sizeof *events, compare_events);
-    return count;
+    qsort(events, n, sizeof *events, compare_events);
+    return n;
 }
 
-/* The largest number of busy ones of a group at one time. */
-static size_t most_at_once(const struct worker *workers, size_t n, int apart, struct event *events)
+static void apply(struct sweep *s, const struct event *e)
 {
-    size_t nevents = events_of_busy(workers, n, apart, events);
-    long now = 0, most = 0;
-    for (size_t i = 0; i < nevents; i++) {
-        now += events[i].change;
-        most = now > most ? now : most;
+    struct worker *worker = &s->workers[e->worker];
+    if (e->change > 0 && worker->windows++ == 0) {
+        worker->at = s->nactive;
+        s->active[s->nactive++] = e->worker;
     }
-    return (size_t)most;
+    for (int kind = 0; kind < KINDS; kind++)
+        worker->rate[kind] += e->change * e->rate[kind];
+    if (e->change < 0 && --worker->windows == 0) {
+        size_t last = s->active[--s->nactive];
+        s->active[worker->at] = last;
+        s->workers[last].at = worker->at;
+        worker->rate[EXACT] = worker->rate[SAMPLED] = 0;
+    }
 }
 
-/* Joins the threads of each process, in place; returns the number of processes. */
-static size_t join_threads(struct worker *workers, size_t n)
+/* The work of so many ns in which no window begins or ends. */
+static void add_work(struct sweep *s, double ns)
 {
-    size_t processes = 0;
-    for (size_t i = 0; i < n; i++) {
-        struct worker *p = processes > 0 ? &workers[processes - 1] : NULL;
-        if (!p || p->process != workers[i].process) {
-            workers[processes++] = workers[i];
-            continue;
+    double sum[KINDS] = {0}, squares[KINDS] = {0};
+    size_t busy = 0;
+    for (size_t i = 0; i < s->nactive; i++)
+        for (int kind = 0; kind < KINDS; kind++) {
+            double rate = s->workers[s->active[i]].rate[kind];
+            sum[kind] += rate;
+            squares[kind] += rate * rate;
         }
-        p->start_ns = workers[i].start_ns < p->start_ns ? workers[i].start_ns : p->start_ns;
-        p->end_ns = workers[i].end_ns > p->end_ns ? workers[i].end_ns : p->end_ns;
-        p->exact += workers[i].exact;
-        p->sampled += workers[i].sampled;
+    for (size_t i = 0; i < s->nactive; i++) {
+        const double *rate = s->workers[s->active[i]].rate;
+        busy += rate[EXACT] * sum[EXACT] > BUSY_SHARE * squares[EXACT] ||
+                rate[SAMPLED] * sum[SAMPLED] > BUSY_SHARE * squares[SAMPLED];
     }
-    return processes;
+    for (int kind = 0; kind < KINDS; kind++)
+        s->work[kind][busy] += sum[kind] * ns;
+}
+
+/* The largest number that were busy during enough of the work. */
+static size_t most_busy(const struct sweep *s, size_t nworkers)
+{
+    size_t most = 0;
+    for (int kind = 0; kind < KINDS; kind++) {
+        double all = 0, above = 0;
+        for (size_t i = 0; i <= nworkers; i++)
+            all += s->work[kind][i];
+        for (size_t i = nworkers; i > most; i--)
+            if ((above += s->work[kind][i]) > 0 && above >= LEAST_WORK * all)
+                most = i;
+    }
+    return most;
+}
+
+/* workers[]: in no window. 0 if memory is short. */
+static size_t most_at_once(struct worker *workers, size_t nworkers, const struct event *events, size_t n)
+{
+    struct sweep s = {
+        .workers = workers,
+        .active = calloc(nworkers, sizeof *s.active),
+        .work = {calloc(nworkers + 1, sizeof *s.work[0]), calloc(nworkers + 1, sizeof *s.work[0])}};
+    size_t most = 0;
+    if (s.active && s.work[EXACT] && s.work[SAMPLED]) {
+        for (size_t i = 0; i < n; i++) {
+            if (s.nactive > 0 && events[i].ns > events[i - 1].ns)
+                add_work(&s, (double)(events[i].ns - events[i - 1].ns));
+            apply(&s, &events[i]);
+        }
+        most = most_busy(&s, nworkers);
+    }
+    free(s.active);
+    free(s.work[EXACT]);
+    free(s.work[SAMPLED]);
+    return most;
 }
 
 /* The work of the process with most, divided by that of its busiest thread. threads[n]: by process. */
@@ -107,12 +168,12 @@ static double find_parallel(const struct worker *threads, size_t n)
 {
     double sampled = 0, most = 0, parallel = 1;
     for (size_t i = 0; i < n; i++)
-        sampled += threads[i].sampled;
+        sampled += threads[i].work[SAMPLED];
     for (size_t i = 0; i < n;) {
         double all = 0, largest = 0;
-        uint64_t process = threads[i].process;
+        size_t process = threads[i].process;
         for (; i < n && threads[i].process == process; i++) {
-            double work = sampled > 0 ? threads[i].sampled : threads[i].exact;
+            double work = threads[i].work[sampled > 0 ? SAMPLED : EXACT];
             all += work;
             largest = work > largest ? work : largest;
         }
@@ -128,18 +189,25 @@ struct analysis_busy analysis_busy_threads(struct profile *p)
 {
     struct analysis_windows w;
     struct analysis_busy busy = {.parallel = 1};
-    struct worker *threads = NULL;
+    struct worker *threads = NULL, *processes = NULL;
     struct event *events = NULL;
-    if (analysis_windows_load(p, "", &w, NULL) == 0 && (threads = calloc(w.n, sizeof *threads)) != NULL &&
+    size_t *thread_of = NULL;
+    if (analysis_windows_load(p, "", &w, NULL) == 0 && w.n > 0 &&
+        (threads = calloc(w.n, sizeof *threads)) != NULL &&
+        (processes = calloc(w.n, sizeof *processes)) != NULL &&
+        (thread_of = calloc(w.n, sizeof *thread_of)) != NULL &&
         (events = calloc(2 * w.n, sizeof *events)) != NULL) {
-        size_t n = add_up(&w, threads);
-        busy.threads = most_at_once(threads, n, 1, events);
+        size_t n = list_threads(&w, threads, thread_of);
+        busy.threads = most_at_once(threads, n, events, list_events(&w, threads, thread_of, 1, events));
         double parallel = find_parallel(threads, n);
         if (busy.threads > 1)
             busy.parallel = parallel < (double)busy.threads ? parallel : (double)busy.threads;
-        busy.processes = most_at_once(threads, join_threads(threads, n), 0, events);
+        busy.processes = most_at_once(processes, threads[n - 1].process + 1, events,
+                                      list_events(&w, threads, thread_of, 0, events));
     }
     free(events);
+    free(thread_of);
+    free(processes);
     free(threads);
     analysis_windows_clear(&w);
     return busy;

@@ -107,7 +107,7 @@ static void add_string_hits_to_random(const struct loaded *l, struct analysis_cu
 
 static void add_unseen_strings(const struct loaded *l, uint32_t tid, struct analysis_curve *curve)
 {
-    struct unseen_strings strings = loaded_unseen_strings(l, tid, curve);
+    struct unseen_strings strings = loaded_unseen_strings(l, tid, 0, curve);
     double seen = 1 - strings.share - strings.hits;
     curve->unseen_strings = strings.share;
     curve->unseen_string_bytes = strings.lines * curve->line_bytes;

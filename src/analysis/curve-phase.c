@@ -21,7 +21,7 @@ int analysis_curve_phase_exact(struct profile *p, uint32_t phase, struct analysi
         const struct profile_time_window *w = &windows.list[i];
         sampled |= w->phase == phase && !w->exact;
         if (!w->exact || w->phase != phase ||
-            (code = profile_time_window_stack(p, w->id, curve->separate, &h[1], err)) != 0)
+            (code = analysis_window_stack(p, w->id, curve->separate, &h[1], err)) != 0)
             continue;
         hist_merge(&h[0], &h[1]);
         cold += curve->separate ? w->own_cold : w->cold;

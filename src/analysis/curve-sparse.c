@@ -8,9 +8,9 @@
 #include "model/windows.h"
 
 /* Distributes the samples, sorted by window, to windows, sorted by id; distances: space for all. */
-static int assign_samples(const struct profile_window *windows, size_t nwindows,
+static int assign_samples(struct profile *p, const struct profile_window *windows, size_t nwindows,
                           const struct profile_sample *samples, size_t nsamples, struct curve_window *curves,
-                          uint64_t *distances, const char *profile, struct error *err)
+                          uint64_t *distances, struct error *err)
 {
     size_t at = 0;
     for (size_t w = 0; w < nwindows; w++) {
@@ -25,9 +25,8 @@ static int assign_samples(const struct profile_window *windows, size_t nwindows,
         distances += curves[w].n;
     }
     if (at < nsamples)
-        return error_set(err, -EINVAL,
-                         "the profile '%s' is damaged: a sample is in window %llu, which is not there",
-                         profile, (unsigned long long)samples[at].window);
+        return profile_damaged(p, err, "a sample is in window %llu, which is not there",
+                               (unsigned long long)samples[at].window);
     return 0;
 }
 
@@ -53,7 +52,7 @@ int analysis_curve_sparse(struct profile *p, enum analysis_model model, struct a
             code = error_set(err, -ENOMEM, "out of memory computing the curve");
     }
     if (code == 0)
-        code = assign_samples(windows, nwindows, samples, nsamples, curves, distances, curve->profile, err);
+        code = assign_samples(p, windows, nwindows, samples, nsamples, curves, distances, err);
     if (code == 0)
         code =
             curve_windows(curves, nwindows,

@@ -15,14 +15,12 @@
 #define GRID_POINTS 33
 
 /* First touches of the whole run. While the run is in progress, only their histogram has the number. */
-static int get_cold(struct profile *p, const char *name, struct hist *scratch, uint64_t *cold,
-                    struct error *err)
+static int get_cold(struct profile *p, struct hist *scratch, uint64_t *cold, struct error *err)
 {
     double value;
     int code = profile_get_number(p, "cold", &value, err);
     if (code == 0 && !(value >= 0 && value < 0x1p63))
-        return error_set(err, -EINVAL, "the profile '%s' is damaged: it counts %g first touches", name,
-                         value);
+        return profile_damaged(p, err, "it counts %g first touches", value);
     if (code == 0) {
         *cold = (uint64_t)value;
     } else if (code == -ENOENT && (code = profile_get_hist(p, 0, PROFILE_HIST_FIRST, scratch, err)) == 0) {
@@ -45,7 +43,7 @@ static int compute_threads(struct profile *p, uint32_t tid, struct analysis_curv
     struct thread_hist *h = calloc(1, sizeof *h);
     if (!h)
         return error_set(err, -ENOMEM, "out of memory computing the curve");
-    int code = get_cold(p, curve->profile, &h->stack, &h->cold, err);
+    int code = get_cold(p, &h->stack, &h->cold, err);
     if (code == 0)
         code = profile_get_hist(p, 0, PROFILE_HIST_STACK, &h->stack, err);
     if (code == 0)
@@ -70,7 +68,7 @@ static int compute_full(struct profile *p, enum analysis_model model, struct ana
     struct hist *h = malloc(sizeof *h);
     if (!h)
         return error_set(err, -ENOMEM, "out of memory computing the curve");
-    int code = get_cold(p, curve->profile, h, &cold, err), whole = 0;
+    int code = get_cold(p, h, &cold, err), whole = 0;
     if (code == 0)
         code = profile_get_hist(p, 0, kinds[model], h, err);
     if (code == -ENOENT && model == ANALYSIS_MODEL_STATSTACK) {
@@ -148,7 +146,7 @@ static int compute_lines(struct profile *p, enum analysis_model model, struct an
 }
 
 /* Share of the lines whose distances were measured (record --lines); 1: all. 0, or negative with err. */
-static int lines_rate_of(struct profile *p, const char *name, double *rate, struct error *err)
+static int lines_rate_of(struct profile *p, double *rate, struct error *err)
 {
     char mode[16] = "";
     *rate = 1;
@@ -159,15 +157,14 @@ static int lines_rate_of(struct profile *p, const char *name, double *rate, stru
         return 0;
     code = profile_get_number(p, "lines_rate", rate, err);
     if (code == 0 && !(*rate > 0 && *rate < 1))
-        code = error_set(err, -EINVAL, "the profile '%s' is damaged: its share of sampled lines is %g", name,
-                         *rate);
+        code = profile_damaged(p, err, "its share of sampled lines is %g", *rate);
     return code;
 }
 
 int analysis_refuse_lines(struct profile *p, const char *name, struct error *err)
 {
     double rate;
-    int code = lines_rate_of(p, name, &rate, err);
+    int code = lines_rate_of(p, &rate, err);
     if (code == 0 && rate < 1)
         code = error_set(
             err, -EINVAL,
@@ -248,7 +245,7 @@ int analysis_curve_compute(struct profile *p, const struct analysis_question *qu
         return code;
     if ((code = profile_line_bytes(p, &curve->line_bytes, err)) != 0)
         return code;
-    if ((code = lines_rate_of(p, curve->profile, &curve->lines_rate, err)) != 0)
+    if ((code = lines_rate_of(p, &curve->lines_rate, err)) != 0)
         return code;
     curve->full = strcmp(mode, "full") == 0;
     curve->extent = analysis_extent(p);

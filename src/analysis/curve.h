@@ -90,8 +90,8 @@ int analysis_curve_compute(struct profile *p, const struct analysis_question *qu
 
 /*
  * The sizes of points[n] and those of a standard grid, in order; NULL: out of memory. The caller frees it. A
- * curve is made monotone over both, so that a size has the same answer whichever others are requested with
- * it.
+ * curve is made monotone over both, so that a size has the same answer whichever others of the grid are
+ * requested with it, and nearly the same beside sizes between them.
  */
 struct curve_point *analysis_curve_with_grid(const struct curve_point *points, size_t n, size_t *all_n);
 /* The point of that size in points[n], which are in order; NULL: there is none. */

@@ -105,20 +105,78 @@ static int is_renamed(const struct analysis_hotspot *row, const struct analysis_
     return 1;
 }
 
-/* The row of `after` for what a row of `before` is of; after->n: none. */
-static size_t find_same(const struct analysis_hotspots *before, const struct analysis_hotspot *row,
-                        const struct analysis_hotspots *after, const char *paired, const char *renamed,
-                        enum likeness likeness)
+/* Rows of `after`, to be found by name: there may be tens of thousands. */
+struct index {
+    const struct analysis_hotspots *h;
+    size_t *by_name;        /* their numbers, by name and then by number */
+    char *paired, *renamed; /* of each row: whether it has a counterpart; is_renamed */
+};
+
+static int by_name(const void *a, const void *b, void *h)
 {
-    int row_renamed = is_renamed(row, after);
-    size_t k = 0;
-    for (; k < after->n; k++) {
-        const struct analysis_hotspot *other = &after->rows[k];
-        if (!paired[k] && row->rest == other->rest && is_same_thing(before, row, after, other, likeness) &&
-            (is_same_module(row, other) || (row_renamed && renamed[k])))
-            break;
+    const size_t *x = a, *y = b;
+    const struct analysis_hotspots *of = h;
+    int order = strcmp(name_of(&of->rows[*x]), name_of(&of->rows[*y]));
+    return order ? order : (*x > *y) - (*x < *y);
+}
+
+static int index_make(struct index *index, const struct analysis_hotspots *h,
+                      const struct analysis_hotspots *before)
+{
+    *index = (struct index){.h = h,
+                            .by_name = calloc(h->n + 1, sizeof *index->by_name),
+                            .paired = calloc(h->n + 1, 1),
+                            .renamed = calloc(h->n + 1, 1)};
+    if (!index->by_name || !index->paired || !index->renamed)
+        return -ENOMEM;
+    for (size_t k = 0; k < h->n; k++) {
+        index->by_name[k] = k;
+        index->renamed[k] = (char)is_renamed(&h->rows[k], before);
     }
-    return k;
+    qsort_r(index->by_name, h->n, sizeof *index->by_name, by_name, (void *)(uintptr_t)h);
+    return 0;
+}
+
+static void index_clear(struct index *index)
+{
+    free(index->by_name);
+    free(index->paired);
+    free(index->renamed);
+}
+
+/* Place in by_name of the first row of that name. */
+static size_t first_of_name(const struct index *index, const char *name)
+{
+    size_t low = 0, high = index->h->n;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (strcmp(name_of(&index->h->rows[index->by_name[middle]]), name) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* The row of `after` for what a row of `before` is of; after->n: none. row_renamed: is_renamed. */
+static size_t find_same(const struct analysis_hotspots *before, const struct analysis_hotspot *row,
+                        int row_renamed, const struct index *index, enum likeness likeness)
+{
+    const struct analysis_hotspots *after = index->h;
+    int named = likeness == SAME_NAME;
+    if (!row->object && !named)
+        return after->n;
+    for (size_t i = named ? first_of_name(index, name_of(row)) : 0; i < after->n; i++) {
+        size_t k = named ? index->by_name[i] : i;
+        const struct analysis_hotspot *other = &after->rows[k];
+        if (named && strcmp(name_of(row), name_of(other)) != 0)
+            break;
+        if (!index->paired[k] && row->rest == other->rest &&
+            is_same_thing(before, row, after, other, likeness) &&
+            (is_same_module(row, other) || (row_renamed && index->renamed[k])))
+            return k;
+    }
+    return after->n;
 }
 
 /* Misses per 1000 references of all, with the outer ends of what the share and the ratio may be; `most`: the
@@ -172,25 +230,27 @@ int analysis_function_changes(const struct analysis_hotspots *before, const stru
     changes->total = analysis_change_of(&from, &to);
     changes->n = 0;
     changes->rows = calloc(before->n + after->n + 1, sizeof *changes->rows);
-    char *paired = calloc(after->n + 1, 1), *renamed = calloc(after->n + 1, 1);
+    char *gone = calloc(before->n + 1, 1);
+    struct index index;
+    int failed = index_make(&index, after, before) < 0;
     size_t *pairs = calloc(before->n + 1, sizeof *pairs);
-    if (!changes->rows || !paired || !renamed || !pairs) {
+    if (failed || !changes->rows || !gone || !pairs) {
         free(changes->rows);
-        free(paired);
-        free(renamed);
+        index_clear(&index);
+        free(gone);
         free(pairs);
         return error_set(err, -ENOMEM, "out of memory");
     }
-    for (size_t k = 0; k < after->n; k++)
-        renamed[k] = (char)is_renamed(&after->rows[k], before);
-    for (size_t i = 0; i < before->n; i++)
+    for (size_t i = 0; i < before->n; i++) {
+        gone[i] = (char)is_renamed(&before->rows[i], after);
         pairs[i] = after->n;
+    }
     for (enum likeness likeness = 0; likeness < LIKENESSES; likeness++)
         for (size_t i = 0; i < before->n; i++) {
             if (pairs[i] < after->n)
                 continue;
-            pairs[i] = find_same(before, &before->rows[i], after, paired, renamed, likeness);
-            paired[pairs[i]] = 1;
+            pairs[i] = find_same(before, &before->rows[i], gone[i], &index, likeness);
+            index.paired[pairs[i]] = 1;
         }
     for (size_t i = 0; i < before->n; i++) {
         const struct analysis_hotspot *row = &before->rows[i];
@@ -200,7 +260,7 @@ int analysis_function_changes(const struct analysis_hotspots *before, const stru
             name_of(row), row->source, module_of(row), row->object, analysis_change_of(&from, &to)};
     }
     for (size_t k = 0; k < after->n; k++)
-        if (!paired[k]) {
+        if (!index.paired[k]) {
             from = misses_of(before, most[0], NULL);
             to = misses_of(after, most[1], &after->rows[k].shares);
             changes->rows[changes->n++] = (struct analysis_function_change){
@@ -208,8 +268,8 @@ int analysis_function_changes(const struct analysis_hotspots *before, const stru
                 after->rows[k].object, analysis_change_of(&from, &to)};
         }
     free(pairs);
-    free(paired);
-    free(renamed);
+    index_clear(&index);
+    free(gone);
     qsort(changes->rows, changes->n, sizeof *changes->rows, by_change);
     return 0;
 }

@@ -79,21 +79,31 @@ static int add_usual(struct analysis_causes *c, size_t *capacity, const struct a
     return code;
 }
 
+/* The part of all misses that are cold; NaN: not known. */
+static double cold_part(const struct analysis_hotspots *h)
+{
+    double cold = 0, guessed = 0;
+    for (size_t i = 0; i < h->n; i++) {
+        cold += h->rows[i].shares.misses_share * h->rows[i].cold;
+        guessed += h->rows[i].shares.misses_share * h->rows[i].cold_guessed;
+    }
+    return h->cold_samples < ANALYSIS_COLD_LEAST && guessed > MOST_GUESSED ? NAN : cold;
+}
+
 static int fill(struct analysis_causes *c)
 {
     struct analysis_hotspots *h = &c->h;
     size_t capacity = 0, at = 0;
-    double guessed = 0;
     int code = 0;
     h->nevictions = sum_pairs(h->evictions, h->nevictions);
+    c->cold = cold_part(h);
     for (size_t i = 0; i < h->n && code == 0; i++) {
         const struct analysis_hotspot *victim = &h->rows[i];
-        double share = victim->shares.misses_share, cold = victim->cold, sum = 0;
+        double share = victim->shares.misses_share, sum = 0;
+        double cold = isnan(c->cold) ? victim->cold_known : victim->cold;
         size_t end = at;
         for (; end < h->nevictions && h->evictions[end].victim == i; end++)
             sum += h->evictions[end].reuses;
-        c->cold += share * cold;
-        guessed += share * victim->cold_guessed;
         code = add(c, &capacity, &(struct analysis_cause){victim, NULL, share * cold, 0});
         if (code == 0 && (sum <= 0 || sum < LEAST_SAMPLES * h->sample_reuses))
             code = add_usual(c, &capacity, victim, share * (1 - cold));
@@ -105,8 +115,6 @@ static int fill(struct analysis_causes *c)
                                                     h->evictions[k].reuses});
         at = end;
     }
-    if (h->cold_samples < ANALYSIS_COLD_LEAST && guessed > MOST_GUESSED)
-        c->cold = NAN;
     if (code == 0 && c->n > 0)
         qsort(c->list, c->n, sizeof *c->list, compare_causes);
     return code;

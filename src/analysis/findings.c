@@ -18,6 +18,8 @@ static const double sizes[FINDINGS_MOST] = {32 << 10, 1 << 20};
 #define LEAST_RATIO 0.001
 /* Part of the function's misses that one line, or one data object, must have to be named. */
 #define MOST_OF_IT 0.5
+/* Likewise of several inlined functions, each. */
+#define LEAST_PART 0.25
 /* Walks over structures fetch lines that are a few lines apart, if each has so many at most. */
 #define FAR_LINES 16
 /* Lines of which less than this part is used are worth a better layout. */
@@ -170,23 +172,58 @@ static void set_inlined(const struct analysis_hotspots *h, const struct profile_
     f->inlined_share = fmin(1, share / f->share);
 }
 
-/* The user's function with most of the function's misses, if that is another one, inlined there. */
-static void find_inlined(const struct analysis_hotspots *h, struct analysis_finding *f)
+struct part {
+    const struct profile_frame *frame;
+    double share;
+    int enough;
+};
+
+static int compare_parts(const void *a, const void *b)
 {
-    const struct profile_frame *most = NULL;
-    double lead = 0;
+    const struct part *x = a, *y = b;
+    return x->share < y->share ? 1 : x->share > y->share ? -1 : 0;
+}
+
+/* Shares of the user's functions in the function, itself included, largest first. Returns their number. */
+static size_t list_parts(const struct analysis_hotspots *h, const struct analysis_finding *f,
+                         struct part *parts)
+{
+    size_t n = 0, k;
     for (size_t i = 0; i < h->n; i++) {
         const struct profile_frame *frame = analysis_own_frame(h, h->rows[i].frame);
         if (!is_of(&h->rows[i], f) || !frame)
             continue;
-        lead += (is_same_function(frame, most) ? 1 : -1) * h->rows[i].shares.misses_share;
-        if (lead < 0) {
-            lead = -lead;
-            most = frame;
-        }
+        for (k = 0; k < n && !is_same_function(parts[k].frame, frame); k++)
+            ;
+        if (k == n)
+            parts[n++] = (struct part){.frame = frame};
+        parts[k].share += h->rows[i].shares.misses_share;
+        parts[k].enough |= h->rows[i].shares.enough;
     }
-    if (most)
-        set_inlined(h, most, f);
+    if (n > 0)
+        qsort(parts, n, sizeof *parts, compare_parts);
+    return n;
+}
+
+/* The user's function with most of the function's misses, if that is another one, inlined there; if none has
+ * most, those with a large part. */
+static void find_inlined(const struct analysis_hotspots *h, struct analysis_finding *f)
+{
+    struct part *parts = calloc(h->n + 1, sizeof *parts);
+    size_t n = parts ? list_parts(h, f, parts) : 0;
+    if (n > 0 && parts[0].share >= MOST_OF_IT * f->share)
+        set_inlined(h, parts[0].frame, f);
+    else
+        for (size_t i = 0;
+             i < n && f->nparts < PARTS_MOST && parts[i].enough && parts[i].share >= LEAST_PART * f->share;
+             i++) {
+            const struct profile_frame *frame = parts[i].frame;
+            if (!analysis_is_own(frame) || !*frame->function || strcmp(frame->function, f->function) == 0)
+                continue;
+            copy(f->parts[f->nparts], sizeof f->parts[0], frame->function);
+            f->part_shares[f->nparts++] = parts[i].share / f->share;
+        }
+    free(parts);
 }
 
 /* The user's line with most of the function's misses, those of library code that is inlined there included.
@@ -267,6 +304,16 @@ static void find_gone(struct profile *p, const char *name, const char *wrappers,
     }
 }
 
+/* Whether it is the object that is named, if one is. h: by object, too. */
+static int is_on_object(const struct profile_object *object, const struct analysis_finding *f)
+{
+    char text[FINDINGS_NAME];
+    if (!*f->object)
+        return 1;
+    analysis_object_text(object, text, sizeof text);
+    return strcmp(text, f->object) == 0;
+}
+
 /* Whether a site is in the function, and in the line if one is known. */
 static int has_site(const struct analysis_hotspots *h, const struct profile_site *site,
                     const struct analysis_finding *f)
@@ -295,19 +342,43 @@ static void add_stride(const struct analysis_hotspots *h, uint64_t site, struct 
             f->stride = r->fetch_strides[i].bytes;
 }
 
-/* How the function uses lines: of all that it touched first, and the stride of the instruction that touched
- * most of them. */
+/* Whether other data than that of the site with the stride is walked in the order of memory by the same code,
+ * as in a transposition: with the loops exchanged that data would have the large steps. lines: that the site
+ * fetches. */
+static int is_crossed(const struct analysis_hotspots *h, const struct analysis_finding *f, uint64_t object,
+                      double lines)
+{
+    const struct analysis_recorded *r = h->recorded;
+    for (size_t i = 0, at = 0, step = 0; i < r->nuses; i++) {
+        const struct profile_line_use *use = &r->uses[i];
+        while (at < r->nsites && r->sites[at].id < use->site)
+            at++;
+        while (step < r->nstrides && r->strides[step].site < use->site)
+            step++;
+        if (at < r->nsites && r->sites[at].id == use->site && use->object != object &&
+            (double)use->lines * h->line_bytes >= lines && has_site(h, &r->sites[at], f) &&
+            step < r->nstrides && r->strides[step].site == use->site &&
+            r->strides[step].references >= ANALYSIS_LEAST_STEPS && r->strides[step].bytes != 0 &&
+            fabs((double)r->strides[step].bytes) < h->line_bytes)
+            return 1;
+    }
+    return 0;
+}
+
+/* How the function uses lines (of the object, if one is named): of all that it touched first, and the stride
+ * of the instruction that touched most of them. h: by object, too. */
 static void add_use(const struct analysis_hotspots *h, struct analysis_finding *f)
 {
     const struct analysis_recorded *r = h->recorded;
     double lines = 0, known = 0, whole = 0, bytes = 0, most = 0;
-    uint64_t first = 0;
+    uint64_t first = 0, object = 0;
     f->used_bytes = NAN;
     for (size_t i = 0, at = 0; i < r->nuses; i++) {
         const struct profile_line_use *use = &r->uses[i];
         while (at < r->nsites && r->sites[at].id < use->site)
             at++;
-        if (at == r->nsites || r->sites[at].id != use->site || !has_site(h, &r->sites[at], f))
+        if (at == r->nsites || r->sites[at].id != use->site || !has_site(h, &r->sites[at], f) ||
+            !is_on_object(analysis_object_of(h, use->object), f))
             continue;
         lines += (double)use->lines;
         known += use->whole > 0 ? (double)use->lines : 0;
@@ -316,11 +387,13 @@ static void add_use(const struct analysis_hotspots *h, struct analysis_finding *
         if ((double)use->lines > most) {
             most = (double)use->lines;
             first = use->site;
+            object = use->object;
         }
     }
     if (analysis_is_use_known(lines, known, whole))
         f->used_bytes = bytes / known;
     add_stride(h, first, f);
+    f->crossed = is_crossed(h, f, object, most);
 }
 
 /* The instruction of the function that fetches most lines of an object. */
@@ -353,7 +426,8 @@ static void add_use_of_misses(const struct analysis_hotspots *h, struct analysis
         const struct analysis_hotspot *row = &h->rows[i];
         const struct profile_frame *frame = analysis_own_frame(h, row->frame);
         if (!is_of(row, f) ||
-            (*f->file && !(frame && frame->line == f->line && strcmp(frame->file, f->file) == 0)))
+            (*f->file && !(frame && frame->line == f->line && strcmp(frame->file, f->file) == 0)) ||
+            !is_on_object(row->object, f))
             continue;
         most = most ? most : row; /* they are in this order */
         misses += row->shares.misses_share;
@@ -381,7 +455,25 @@ static enum analysis_remedy remedy_of(const struct analysis_finding *f)
     return fabs((double)f->stride) >= line ? ANALYSIS_REMEDY_ORDER : ANALYSIS_REMEDY_PACK;
 }
 
-/* The data with a large part of the misses. */
+/* The functions with most of the misses; where an object is named, of those on it. */
+static void add_functions(const struct analysis_hotspots *h, struct analysis_spread *s)
+{
+    char object[FINDINGS_NAME];
+    for (size_t i = 0; i < h->n && s->n < SPREAD_MOST; i++) {
+        const struct analysis_hotspot *row = &h->rows[i];
+        if (*s->object) {
+            analysis_object_text(row->object, object, sizeof object);
+            if (strcmp(object, s->object) != 0)
+                continue;
+        }
+        if (row->rest || !row->outer || !*row->outer->function || !row->shares.enough)
+            return;
+        copy(s->functions[s->n], sizeof s->functions[0], row->outer->function);
+        s->shares[s->n++] = row->shares.misses_share;
+    }
+}
+
+/* The data with a large part of the misses, and what has them. */
 static void find_spread_object(struct profile *p, const char *name,
                                const struct analysis_hotspots_question *question, struct analysis_spread *s)
 {
@@ -400,6 +492,11 @@ static void find_spread_object(struct profile *p, const char *name,
         s->used_bytes = row->used_share * h.line_bytes;
     }
     analysis_hotspots_clear(&h);
+    by_object.by = ANALYSIS_BY_FUNCTION;
+    if (*s->object && analysis_hotspots(p, name, &by_object, &h, &ignored) == 0) {
+        add_functions(&h, s);
+        analysis_hotspots_clear(&h);
+    }
 }
 
 /* No function has a large part of the misses: h has them by function. Nonzero: something can be said. */
@@ -419,14 +516,9 @@ static int find_spread(struct profile *p, const char *name, const struct analysi
         s->few = 1;
         return 1;
     }
-    for (size_t i = 0; i < h->n && i < SPREAD_MOST; i++) {
-        const struct analysis_hotspot *row = &h->rows[i];
-        if (row->rest || !row->outer || !*row->outer->function || !row->shares.enough)
-            break;
-        copy(s->functions[s->n], sizeof s->functions[0], row->outer->function);
-        s->shares[s->n++] = row->shares.misses_share;
-    }
     find_spread_object(p, name, question, s);
+    if (!*s->object)
+        add_functions(h, s);
     s->few = s->n == 0 && !*s->object;
     return 1;
 }
@@ -468,19 +560,23 @@ static int find(struct profile *p, const char *name, const char *wrappers, int s
         find_line(&h, f);
         if (!*f->file)
             find_inlined(&h, f);
-        add_use(&h, f);
         analysis_hotspots_clear(&h);
     }
     question.objects = 1;
-    if (level > 1 && analysis_hotspots(p, name, &question, &h, &ignored) == 0) {
-        add_use_of_misses(&h, f);
-        analysis_hotspots_clear(&h);
-    }
     question.by = ANALYSIS_BY_FUNCTION;
     if (analysis_hotspots(p, name, &question, &h, &ignored) == 0) {
         find_object(&h, f);
         analysis_hotspots_clear(&h);
     }
+    question.by = ANALYSIS_BY_LINE;
+    f->used_bytes = NAN;
+    if (analysis_hotspots(p, name, &question, &h, &ignored) == 0) {
+        add_use(&h, f);
+        if (level > 1)
+            add_use_of_misses(&h, f);
+        analysis_hotspots_clear(&h);
+    }
+    question.by = ANALYSIS_BY_FUNCTION;
     question.fields = 1;
     if (*f->object && analysis_hotspots(p, name, &question, &h, &ignored) == 0) {
         find_field(&h, f);
@@ -503,5 +599,6 @@ void analysis_findings(struct profile *p, const char *name, const char *wrappers
         findings->nspread += (size_t)spreads;
     }
     findings->nshared = analysis_shared(p, name, wrappers, findings->shared);
+    findings->ntruly = analysis_shared_truly(p, name, wrappers, findings->truly);
     findings->nconflicts = analysis_conflicts(p, name, wrappers, findings->conflicts);
 }

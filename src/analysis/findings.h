@@ -14,6 +14,8 @@
 #define FINDINGS_MOST 2u
 #define FINDINGS_NAME PLACES_NAME
 
+#define PARTS_MOST 3u
+
 /* What would help. */
 enum analysis_remedy {
     ANALYSIS_REMEDY_BLOCK, /* reuse sooner: smaller pieces of work */
@@ -40,6 +42,11 @@ struct analysis_finding {
      * compiler has put it into this one; "": it has not. inlined_share: the part of them. */
     char inlined[FINDINGS_NAME];
     double inlined_share;
+    /* Where no line and no function has most of them: those of the user's functions that the compiler has put
+     * into this one, with a quarter of them or more, by share. */
+    char parts[PARTS_MOST][FINDINGS_NAME];
+    double part_shares[PARTS_MOST];
+    size_t nparts;
     /* The function with the call by which most of these misses were reached; "": not known, or there are
      * several. caller_share: the part of them. */
     char caller[FINDINGS_NAME], caller_file[512];
@@ -55,8 +62,9 @@ struct analysis_finding {
     double gone_bytes; /* a larger cache that leaves less than a tenth of these misses; 0: none is known */
     double kept_bytes; /* the largest cache that certainly still has most of these misses; 0: none is known */
     unsigned line_bytes;
-    double used_bytes; /* of a line, in the mean; NaN: not known */
-    int64_t stride;    /* from one access to the next; 0: it varies, or is not known */
+    double used_bytes; /* of a line (if there is an object, of its lines), in the mean; NaN: not known */
+    int64_t stride;    /* likewise; from one access to the next; 0: it varies, or is not known */
+    int crossed;       /* the same code walks other data in the order of memory */
     enum analysis_remedy remedy;
 };
 
@@ -72,9 +80,10 @@ struct analysis_spread {
     char object[FINDINGS_NAME]; /* data that certainly has a large part of the misses; "": there is none */
     double object_share;        /* of all misses */
     unsigned line_bytes;
-    double used_bytes;                          /* of a line of the object; NaN: not known */
-    char functions[SPREAD_MOST][FINDINGS_NAME]; /* with most misses; only those whose share is known */
-    double shares[SPREAD_MOST];
+    double used_bytes; /* of a line of the object; NaN: not known */
+    /* With most misses, or, where there is an object, most misses on it; only those whose share is known. */
+    char functions[SPREAD_MOST][FINDINGS_NAME];
+    double shares[SPREAD_MOST]; /* of all misses */
     size_t n;
 };
 
@@ -84,8 +93,8 @@ struct analysis_findings {
     size_t nmisses;
     struct analysis_spread spread[FINDINGS_MOST]; /* at the others of these sizes */
     size_t nspread;
-    struct analysis_place shared[PLACES_MOST], conflicts[PLACES_MOST];
-    size_t nshared, nconflicts;
+    struct analysis_place shared[PLACES_MOST], truly[PLACES_MOST], conflicts[PLACES_MOST];
+    size_t nshared, ntruly, nconflicts; /* shared falsely, and truly */
 };
 /* wrappers, separate: as in struct analysis_hotspots_question. */
 void analysis_findings(struct profile *p, const char *name, const char *wrappers, int separate,

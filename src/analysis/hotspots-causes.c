@@ -172,10 +172,12 @@ void analysis_causes_touches(struct causes_reading *c, uint32_t row, uint32_t ob
     c->cold_firsts[row] += (touches - certain) * (object <= c->most_object ? c->of_object[object] : c->cold);
 }
 
-double analysis_causes_cold(const struct causes_reading *c, size_t row, double misses, double *guessed)
+double analysis_causes_cold(const struct causes_reading *c, size_t row, double misses, double *known,
+                            double *guessed)
 {
     double part = c->firsts[row] > 0 ? c->cold_firsts[row] / c->firsts[row] : c->cold;
     double rest = fmax(0, misses - c->replaced[row] - c->known_cold[row]);
+    *known = misses > 0 ? fmin(1, c->known_cold[row] / misses) : 0;
     *guessed = misses > 0 ? rest / misses : 0;
     return misses > 0 ? fmin(1, (c->known_cold[row] + part * rest) / misses) : 0;
 }

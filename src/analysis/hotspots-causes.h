@@ -27,9 +27,10 @@ int analysis_causes_begin(struct causes_reading *c, struct analysis_hotspots *h,
  * reuses that miss, or of the first touches that are cold. */
 void analysis_causes_touches(struct causes_reading *c, uint32_t row, uint32_t object, double touches,
                              double certain, int first);
-/* The part of the row's misses (weighted, all of them) that were cold; *guessed: of how many that is
- * estimated by the watched lines. */
-double analysis_causes_cold(const struct causes_reading *c, size_t row, double misses, double *guessed);
+/* The part of the row's misses (weighted, all of them) that were cold; *known: that certainly were;
+ * *guessed: of how many that is estimated by the watched lines. */
+double analysis_causes_cold(const struct causes_reading *c, size_t row, double misses, double *known,
+                            double *guessed);
 /* Fills h->evictions, when the rows are sorted. 0 or -ENOMEM. */
 int analysis_causes_evictions(const struct causes_reading *c, struct analysis_hotspots *h);
 

@@ -127,7 +127,8 @@ static int add_count(struct reading *r, const struct recorded_count *c, uint32_t
     }
     int first = what == FAR_FIRST;
     /* Where every reference was recorded, a first touch is the first of the run, and misses. */
-    double certain = r->decided[bin], cold = r->exact ? 1 - (r->h->full ? 0 : r->weights->exact_left) : 0;
+    double certain = first ? r->decided_first[bin] : r->decided[bin],
+           cold = r->exact ? 1 - (r->h->full ? 0 : r->weights->exact_left) : 0;
     if (first)
         certain = fmax(certain, cold);
     shares_add(r->shares, row, 0, certain * n, first ? (1 - certain) * n : 0);
@@ -156,7 +157,7 @@ static void add_contribution(struct reading *r, const struct recorded_count *c, 
     enum far_touch what = touch_of(code, &bin);
     if (what == FAR_REUSE || what == FAR_FIRST) {
         double cold = r->exact && what == FAR_FIRST ? 1 - r->weights->exact_left : 0;
-        misses = fmax(r->decided[bin], cold);
+        misses = what == FAR_FIRST ? fmax(r->decided_first[bin], cold) : r->decided[bin];
     }
     if (!r->exact)
         misses += far_shares_value(r->far_shares, row, what, bin);

@@ -33,12 +33,13 @@ struct reading {
     struct far_shares *far_shares;  /* NULL in full mode */
     struct far_share *far;          /* of each row */
     struct analysis_selection selection;
-    double lines;                 /* of the cache */
-    double decided[OCTAVES_BINS]; /* part of a bin at distances of `lines` and more */
-    double scale;                 /* of weights: what all bursts represent, by those with counts */
-    int again;                    /* counts are read again, for the spread */
-    int exact;                    /* the current row is of a part that was recorded completely */
-    double weight;                /* likewise */
+    double lines; /* of the cache */
+    /* Part of a bin at distances of `lines` and more; of first touches, after so many lines. */
+    double decided[OCTAVES_BINS], decided_first[OCTAVES_BINS];
+    double scale;  /* of weights: what all bursts represent, by those with counts */
+    int again;     /* counts are read again, for the spread */
+    int exact;     /* the current row is of a part that was recorded completely */
+    double weight; /* likewise */
     /* With objects, of the current row: all references; those of each site, which are known; and those of
      * each row of the table, which are estimated. */
     double references;

@@ -105,7 +105,9 @@ int analysis_function_matches(const char *asked, const char *function)
 
 static int is_installed(const char *file)
 {
-    static const char *const beginnings[] = {"/usr/include/", "/usr/lib/", "/usr/local/include/"};
+    static const char *const beginnings[] = {"/usr/include/", "/usr/lib/", "/usr/local/include/",
+                                             /* Rust's library as it is shipped, compiled */
+                                             "library/core/src/", "library/alloc/src/", "library/std/src/"};
     static const char *const parts[] = {"/include/c++/", "/lib/gcc/",   "/lib/clang/",       "/rustc/",
                                         "/rustlib/",     "/rust/deps/", "/.cargo/registry/", "/.cargo/git/"};
     for (size_t i = 0; i < sizeof beginnings / sizeof beginnings[0]; i++)

@@ -3,6 +3,8 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stddef.h>
+#include <stdlib.h>
 
 #include "base/octaves.h"
 
@@ -72,13 +74,56 @@ int analysis_hotspots_curve(struct profile *p, const char *name,
     return code;
 }
 
-/* Whether two rows of tables of the same profile, by the same question, are the same. */
-static int is_same(const struct analysis_hotspots *h, const struct analysis_hotspot *a,
-                   const struct analysis_hotspots *g, const struct analysis_hotspot *b)
+/* What a row of a table is of, in numbers that tables of the same profile, by the same question, have in
+ * common.
+ */
+struct row_key {
+    ptrdiff_t image, frame, outer, object, field;
+    uint64_t offset;
+    int rest;
+    size_t row;
+};
+
+static struct row_key key_of(const struct analysis_hotspots *h, size_t i)
 {
-#define SAME(list, member) ((a->member ? a->member - h->list : -1) == (b->member ? b->member - g->list : -1))
-    return SAME(images, image) && SAME(frames, frame) && SAME(frames, outer) && SAME(data, object) &&
-           SAME(parts, field) && a->offset == b->offset && a->rest == b->rest;
+    const struct analysis_hotspot *row = &h->rows[i];
+#define NUMBER(list, member) (row->member ? row->member - h->list : -1)
+    return (struct row_key){NUMBER(images, image),
+                            NUMBER(frames, frame),
+                            NUMBER(frames, outer),
+                            NUMBER(data, object),
+                            NUMBER(parts, field),
+                            row->offset,
+                            row->rest,
+                            i};
+}
+
+static int compare_keys(const void *a, const void *b)
+{
+    const struct row_key *x = a, *y = b;
+#define ORDER(member)           \
+    if (x->member != y->member) \
+    return x->member < y->member ? -1 : 1
+    ORDER(image);
+    ORDER(frame);
+    ORDER(outer);
+    ORDER(object);
+    ORDER(field);
+    ORDER(offset);
+    ORDER(rest);
+    return 0;
+}
+
+/* Adds to each row of h, of which keys[h->n] are sorted, what its misses at that level cost. */
+static void add_level(const struct analysis_hotspots *level, double cycles, const struct row_key *keys,
+                      struct analysis_hotspots *h)
+{
+    for (size_t i = 0; i < level->n; i++) {
+        const struct row_key key = key_of(level, i),
+                             *found = bsearch(&key, keys, h->n, sizeof *keys, compare_keys);
+        if (found)
+            h->rows[found->row].stall += level->rows[i].shares.misses * cycles;
+    }
 }
 
 int analysis_hotspots_stall(struct profile *p, const struct analysis_hotspots_question *question,
@@ -86,27 +131,24 @@ int analysis_hotspots_stall(struct profile *p, const struct analysis_hotspots_qu
                             struct error *err)
 {
     double all = 0;
-    int code = 0;
-    for (size_t i = 0; i < h->n; i++)
+    struct row_key *keys = calloc(h->n + 1, sizeof *keys);
+    int code = keys ? 0 : error_set(err, -ENOMEM, "out of memory for the hotspots");
+    for (size_t i = 0; i < h->n && keys; i++) {
         h->rows[i].stall = 0;
+        keys[i] = key_of(h, i);
+    }
+    if (keys)
+        qsort(keys, h->n, sizeof *keys, compare_keys);
     for (size_t l = 0; l < n && code == 0; l++) {
         struct analysis_hotspots level;
         if ((code = table_of(p, h->profile, question, levels[l].size_bytes, &level, err)) != 0)
             break;
         all += level.total.misses * levels[l].cycles;
-        for (size_t i = 0, at = 0; i < level.n; i++) {
-            /* Both are sorted by misses: the same row is mostly near the last one. */
-            for (size_t k = 0; k < h->n; k++, at++) {
-                struct analysis_hotspot *row = &h->rows[at % h->n];
-                if (is_same(h, row, &level, &level.rows[i])) {
-                    row->stall += level.rows[i].shares.misses * levels[l].cycles;
-                    break;
-                }
-            }
-        }
+        add_level(&level, levels[l].cycles, keys, h);
         analysis_hotspots_clear(&level);
     }
     for (size_t i = 0; i < h->n; i++)
         h->rows[i].stall = code == 0 && all > 0 ? h->rows[i].stall / all : NAN;
+    free(keys);
     return code;
 }

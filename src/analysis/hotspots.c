@@ -78,11 +78,13 @@ static void leave_strings_out(struct reading *r, size_t nrows)
     total->references /= seen;
     total->miss_ratio = all;
     total->ratio_low *= seen;
-    total->ratio_high = seen * total->ratio_high + strings->share;
+    total->ratio_high = fmin(1, seen * total->ratio_high + strings->share);
     for (size_t i = 0; i < nrows; i++) {
         struct shares_result *s = &r->h->rows[i].shares;
-        s->references_share *= seen;
-        r->h->rows[i].conflicts *= seen; /* a share of all references, too */
+        /* Where bursts have more hits of strings than there were, the rows are still parts of a whole. */
+        s->references_share *= fmin(seen, 1);
+        if (analysis_selection_is_all(&r->selection) && !r->h->phase)
+            r->h->rows[i].conflicts *= fmin(seen, 1); /* a share of all references, too */
         s->misses_share *= others / all;
         s->share_low *= others / (others + strings->share);
     }
@@ -96,8 +98,9 @@ static int finish_rows(struct reading *r, struct error *err)
         struct analysis_hotspot *row = &r->h->rows[i];
         shares_result(r->shares, i, &row->shares);
         row->shares.enough |= r->h->full;
-        row->cold =
-            r->causes ? analysis_causes_cold(r->causes, i, row->shares.misses, &row->cold_guessed) : NAN;
+        row->cold = r->causes ? analysis_causes_cold(r->causes, i, row->shares.misses, &row->cold_known,
+                                                     &row->cold_guessed)
+                              : NAN;
         row->number = i;
         /* A share of all references; the pieces of the run in which they were looked for can have more. */
         if (analysis_selection_is_all(&r->selection) && !r->h->phase &&
@@ -123,6 +126,42 @@ static int finish_rows(struct reading *r, struct error *err)
     if (r->causes)
         code = analysis_causes_evictions(r->causes, r->h);
     return code == 0 ? 0 : error_set(err, code, "out of memory for the causes of misses");
+}
+
+/* In full mode: of the distances in the bin of the cache's size, the part that is at this size or more. */
+static int find_exact_part(struct profile *p, struct reading *r, uint32_t bin, struct error *err)
+{
+    const double at[] = {octaves_start(bin), r->lines, octaves_start(bin + 1)};
+    double reached[3];
+    struct thread_hist *d = calloc(1, sizeof *d);
+    int code = d ? profile_get_hist(p, 0, PROFILE_HIST_STACK, &d->stack, err)
+                 : error_set(err, -ENOMEM, "out of memory for the hotspots");
+    if (code == 0 && r->h->separate) {
+        d->cold = d->left = UINT64_MAX / 2; /* not wanted here, but they must be enough */
+        code = thread_hist_separate(p, r->h->profile, 0, d, err);
+    }
+    for (size_t i = 0; i < 3 && code == 0; i++)
+        reached[i] = hist_at_least(&d->stack, at[i]);
+    if (code == 0 && reached[0] > reached[2])
+        r->decided[bin] = (reached[1] - reached[2]) / (reached[0] - reached[2]);
+    free(d);
+    return code == -ENOENT ? 0 : code; /* the recording was killed */
+}
+
+/* Code is counted by half octaves of distances. Which part of those in the bin of the cache's size miss is
+ * known of the whole program: each row is taken to have that part. */
+static int find_decided(struct profile *p, struct reading *r, struct error *err)
+{
+    uint32_t at = octaves_bin_of(r->lines);
+    for (uint32_t bin = 0; bin < OCTAVES_BINS; bin++)
+        r->decided[bin] = r->decided_first[bin] = far_shares_part_above(bin, r->lines);
+    if (r->h->full)
+        return find_exact_part(p, r, at, err);
+    if (!isnan(r->weights->reuses_above))
+        r->decided[at] = r->weights->reuses_above;
+    if (!isnan(r->weights->firsts_above))
+        r->decided_first[at] = r->weights->firsts_above;
+    return 0;
 }
 
 static int compute(struct profile *p, struct reading *r, struct error *err)
@@ -154,9 +193,9 @@ static int compute(struct profile *p, struct reading *r, struct error *err)
     if (!r->shares)
         return error_set(err, -ENOMEM, "out of memory for the hotspots");
     shares_set_rate_error(r->shares, RATE_ERROR);
-    for (uint32_t bin = 0; bin < OCTAVES_BINS; bin++)
-        r->decided[bin] = far_shares_part_above(bin, r->lines);
-    code = hotspots_far_begin(r, err);
+    code = find_decided(p, r, err);
+    if (code == 0)
+        code = hotspots_far_begin(r, err);
     if (code == 0 && r->causes)
         code = analysis_causes_begin(r->causes, h, &r->groups, w ? w->missed : NULL, w ? w->nmissed : 0, err);
     if (code == 0)
@@ -241,7 +280,7 @@ int analysis_hotspots(struct profile *p, const char *name, const struct analysis
 void analysis_widen_ratio(struct shares_result *total, const struct curve_point *curve)
 {
     total->ratio_low = fmin(total->ratio_low, curve->low);
-    total->ratio_high = fmax(total->ratio_high, curve->high);
+    total->ratio_high = fmin(1, fmax(total->ratio_high, curve->high));
 }
 
 struct curve_point analysis_hotspots_point(struct profile *p, const struct analysis_hotspots *h)
@@ -256,6 +295,16 @@ struct curve_point analysis_hotspots_point(struct profile *p, const struct analy
         none = *analysis_curve_find(curve.points, curve.n, h->size_bytes);
     free(curve.points);
     return none;
+}
+
+void analysis_hotspots_widen(struct profile *p, const struct analysis_hotspots_question *question,
+                             struct analysis_hotspots *h)
+{
+    if (h->full || question->tid || question->comm || question->phase)
+        return;
+    struct curve_point curve = analysis_hotspots_point(p, h);
+    analysis_widen_ratio(&h->total, &curve);
+    h->no_estimate = isnan(curve.miss_ratio);
 }
 
 void analysis_hotspots_clear(struct analysis_hotspots *h)

@@ -82,7 +82,8 @@ struct analysis_hotspot {
     const struct profile_field *field; /* with fields; NULL: not known, or the object has none. With an empty
                                           name: several, by the same instructions */
     size_t number;                     /* of the row before sorting */
-    double cold; /* with causes: part of its misses on lines that were never touched before, 0 to 1 */
+    double cold;       /* with causes: part of its misses on lines that were never touched before, 0 to 1 */
+    double cold_known; /* likewise: part that certainly was: first touches that full mode recorded */
     double
         cold_guessed; /* likewise: part of its misses of which that is estimated, by the program's others */
     /* From pieces of the run, whatever the size of the cache, and of all processes and threads: */
@@ -128,7 +129,8 @@ struct analysis_hotspots {
     double exact_references;     /* recorded completely before the first burst, and part of the numbers */
     double unseen_strings; /* share of the misses by string instructions that no burst has, nor any row */
     size_t other_bursts;   /* selected ones without counts of sites */
-    double far; /* probability of a miss where bursts do not decide; NaN: unknown, 0.5 is assumed */
+    double far;      /* probability of a miss where bursts do not decide; NaN: unknown, 0.5 is assumed */
+    int no_estimate; /* set by analysis_hotspots_widen: the curve has none at this size */
     struct shares_result total;
     struct analysis_hotspot *rows; /* by share of misses, largest first */
     size_t n;
@@ -165,6 +167,10 @@ void analysis_hotspots_clear(struct analysis_hotspots *h);
 void analysis_widen_ratio(struct shares_result *total, const struct curve_point *curve);
 /* The curve's point at the size of h; its interval is 0 to 1 if there is none. */
 struct curve_point analysis_hotspots_point(struct profile *p, const struct analysis_hotspots *h);
+/* Likewise with the curve, where the table is of the whole run and estimated: then every command that prints
+ * the miss ratio has the same interval, and none has an estimate where the curve has none. */
+void analysis_hotspots_widen(struct profile *p, const struct analysis_hotspots_question *question,
+                             struct analysis_hotspots *h);
 /* What the profile has under that id; NULL: the id is 0, or the profile is damaged. Of objects that a table
  * does not distinguish, one represents all; objects that were never touched are not there. */
 const struct profile_image *analysis_image_of(const struct analysis_hotspots *h, uint64_t id);

@@ -16,8 +16,12 @@
 #define LEAST_SHARED 0.005
 /* Likewise; each waits a few nanoseconds for the next cache. */
 #define LEAST_CONFLICTS 0.01
-/* If threads use the same bytes in more than this part of the cases, separating them does not help. */
+/* If threads use the same bytes in more than this part of the cases, separating them does not help: it is
+ * true sharing. */
 #define MOST_SAME 0.25
+/* Least part of the references that true sharing is reported for. It is counted from the first turn on,
+ * unlike false sharing, so memory that is handed over once has some. */
+#define LEAST_TRUE 0.02
 /* Part of the object's references that one line of source must have to be named. */
 #define MOST_OF_IT 0.5
 /* A member that is named has at least this part of the references to members of the object. */
@@ -25,18 +29,26 @@
 /* Of the cache for which the objects' references are counted: any. */
 #define SIZE 32768.
 
-/* A site's references to an object. */
+static const struct kind {
+    const char *references; /* key of `run`: number of those that were looked at */
+    double least;           /* part of these that is reported */
+    int truly;              /* true sharing is counted, instead of false sharing or conflicts */
+    int members;            /* these are named, too */
+} falsely = {"sharing_refs", LEAST_SHARED, 0, 1}, truly = {"sharing_refs", LEAST_TRUE, 1, 0},
+  conflicts = {"conflict_refs", LEAST_CONFLICTS, 0, 0};
+
+/* A site's references to an object: those that are asked for, and those of the other kind of sharing. */
 struct entry {
     uint32_t object; /* index; UINT32_MAX: not known */
     const char *module;
     const struct profile_frame *frame, *outer; /* NULL: not known */
-    double apart, same;
+    double counted, others;
 };
 
 /* References to an object: entries [first .. end). */
 struct sum {
     size_t first, end;
-    double apart, same;
+    double counted, others;
 };
 
 static int compare_places(const struct entry *x, const struct entry *y)
@@ -61,8 +73,8 @@ static int compare_entries(const void *a, const void *b)
 static int compare_sums(const void *a, const void *b)
 {
     const struct sum *x = a, *y = b;
-    if (x->apart != y->apart)
-        return x->apart > y->apart ? -1 : 1;
+    if (x->counted != y->counted)
+        return x->counted > y->counted ? -1 : 1;
     return x->first < y->first ? -1 : x->first > y->first;
 }
 
@@ -86,7 +98,7 @@ static void name_code(const struct entry *entries, const struct sum *sum, struct
     for (size_t i = sum->first, end; i < sum->end; i = end) {
         double here = 0;
         for (end = i; end < sum->end && (end == i || is_same_function(&entries[i], &entries[end])); end++)
-            here += entries[end].apart;
+            here += entries[end].counted;
         if (here > most && entries[i].outer) {
             most = here;
             function = &entries[i];
@@ -95,7 +107,7 @@ static void name_code(const struct entry *entries, const struct sum *sum, struct
     for (size_t i = sum->first, end; function && i < sum->end; i = end) {
         double here = 0;
         for (end = i; end < sum->end && compare_places(&entries[i], &entries[end]) == 0; end++)
-            here += entries[end].apart;
+            here += entries[end].counted;
         if (here > most_of_line && is_same_function(&entries[i], function)) {
             most_of_line = here;
             line = &entries[i];
@@ -108,13 +120,17 @@ static void name_code(const struct entry *entries, const struct sum *sum, struct
     if (line->frame && *line->frame->file && most_of_line >= MOST_OF_IT * most) {
         snprintf(place->file, sizeof place->file, "%s", line->frame->file);
         place->line = line->frame->line;
+        if (strcmp(line->frame->function, place->function) != 0)
+            fit_text(place->inlined, sizeof place->inlined, "", line->frame->function);
     }
 }
 
 /* Entries of the known sites, sorted by object. Returns their number. */
-static size_t make_entries(const struct analysis_hotspots *h, const struct profile_site *sites, size_t nsites,
+static size_t make_entries(const struct analysis_hotspots *h, const struct kind *kind,
                            const struct profile_sharing *list, size_t n, struct entry *entries)
 {
+    const struct profile_site *sites = h->recorded->sites;
+    size_t nsites = h->recorded->nsites;
     size_t used = 0;
     for (size_t i = 0, at = 0; i < n; i++) {
         while (at < nsites && sites[at].id < list[i].site)
@@ -128,8 +144,8 @@ static size_t make_entries(const struct analysis_hotspots *h, const struct profi
                            .module = image ? image->path : "",
                            .frame = analysis_own_frame(h, analysis_frame_of(h, sites[at].frame)),
                            .outer = analysis_frame_of(h, sites[at].outer),
-                           .apart = (double)list[i].apart,
-                           .same = (double)list[i].same};
+                           .counted = (double)(kind->truly ? list[i].same : list[i].apart),
+                           .others = (double)(kind->truly ? list[i].apart : list[i].same)};
     }
     if (used > 0)
         qsort(entries, used, sizeof *entries, compare_entries);
@@ -208,31 +224,34 @@ static void find_members(struct profile *p, const struct analysis_hotspots *h, c
     profile_fields_free(fields, nfields);
 }
 
-/* Places with at least that share of the run's references; key: of `run`, with their number. They were looked
- * for in pieces of the run, in which the object can have more references than in all of it. */
-static size_t find(struct profile *p, const struct analysis_hotspots *h, const char *key, double least,
+/* Places of a kind. They were looked for in pieces of the run, in which the object can have more references
+ * than in all of it. */
+static size_t find(struct profile *p, const struct analysis_hotspots *h, const struct kind *kind,
                    const struct entry *entries, struct sum *sums, size_t n,
                    struct analysis_place places[PLACES_MOST])
 {
     unsigned line_bytes;
     double references;
     size_t nsums = 0, found = 0;
-    if (profile_get_number(p, key, &references, NULL) != 0 || profile_line_bytes(p, &line_bytes, NULL) != 0)
+    if (profile_get_number(p, kind->references, &references, NULL) != 0 ||
+        profile_line_bytes(p, &line_bytes, NULL) != 0)
         return 0;
     for (size_t i = 0, end; i < n; i = end) {
         struct sum sum = {.first = i};
         for (end = i; end < n && entries[end].object == entries[i].object; end++) {
-            sum.apart += entries[end].apart;
-            sum.same += entries[end].same;
+            sum.counted += entries[end].counted;
+            sum.others += entries[end].others;
         }
         sum.end = end;
-        if (sum.apart >= least * references && sum.same <= MOST_SAME * sum.apart)
+        int is_true =
+            kind->truly ? sum.counted > MOST_SAME * sum.others : sum.others > MOST_SAME * sum.counted;
+        if (sum.counted >= kind->least * references && is_true == kind->truly)
             sums[nsums++] = sum;
     }
     if (nsums > 0)
         qsort(sums, nsums, sizeof *sums, compare_sums);
     for (; found < nsums && found < PLACES_MOST; found++) {
-        double share = sums[found].apart / references;
+        double share = sums[found].counted / references;
         places[found] =
             (struct analysis_place){.share = fmin(share, object_share(h, entries[sums[found].first].object)),
                                     .line_bytes = line_bytes};
@@ -243,8 +262,8 @@ static size_t find(struct profile *p, const struct analysis_hotspots *h, const c
 }
 
 /* A failure counts as none found, since the rest of the report says what is wrong with the profile. */
-static size_t load_and_find(struct profile *p, const char *name, const char *wrappers, const char *key,
-                            double least, int members, const struct profile_sharing *list, size_t n,
+static size_t load_and_find(struct profile *p, const char *name, const char *wrappers,
+                            const struct kind *kind, const struct profile_sharing *list, size_t n,
                             struct analysis_place places[PLACES_MOST])
 {
     const struct analysis_hotspots_question question = {
@@ -256,9 +275,8 @@ static size_t load_and_find(struct profile *p, const char *name, const char *wra
     struct error ignored;
     if (n > 0 && analysis_hotspots(p, name, &question, &h, &ignored) == 0 &&
         (entries = calloc(n, sizeof *entries)) && (sums = calloc(n, sizeof *sums)))
-        found = find(p, &h, key, least, entries, sums,
-                     make_entries(&h, h.recorded->sites, h.recorded->nsites, list, n, entries), places);
-    if (members && sums)
+        found = find(p, &h, kind, entries, sums, make_entries(&h, kind, list, n, entries), places);
+    if (kind->members && sums)
         find_members(p, &h, entries, sums, places, found);
     analysis_hotspots_clear(&h);
     free(entries);
@@ -266,16 +284,28 @@ static size_t load_and_find(struct profile *p, const char *name, const char *wra
     return found;
 }
 
-size_t analysis_shared(struct profile *p, const char *name, const char *wrappers,
-                       struct analysis_place places[PLACES_MOST])
+static size_t find_shared(struct profile *p, const char *name, const char *wrappers, const struct kind *kind,
+                          struct analysis_place places[PLACES_MOST])
 {
     struct profile_sharing *list = NULL;
     struct error ignored;
     size_t n = 0, found = 0;
     if (profile_sharings(p, &list, &n, &ignored) == 0)
-        found = load_and_find(p, name, wrappers, "sharing_refs", LEAST_SHARED, 1, list, n, places);
+        found = load_and_find(p, name, wrappers, kind, list, n, places);
     free(list);
     return found;
+}
+
+size_t analysis_shared(struct profile *p, const char *name, const char *wrappers,
+                       struct analysis_place places[PLACES_MOST])
+{
+    return find_shared(p, name, wrappers, &falsely, places);
+}
+
+size_t analysis_shared_truly(struct profile *p, const char *name, const char *wrappers,
+                             struct analysis_place places[PLACES_MOST])
+{
+    return find_shared(p, name, wrappers, &truly, places);
 }
 
 size_t analysis_conflicts(struct profile *p, const char *name, const char *wrappers,
@@ -288,7 +318,7 @@ size_t analysis_conflicts(struct profile *p, const char *name, const char *wrapp
     if (profile_conflicts(p, &list, &n, &ignored) == 0 && (entries = calloc(n + 1, sizeof *entries))) {
         for (size_t i = 0; i < n; i++)
             entries[i] = (struct profile_sharing){list[i].site, list[i].object, list[i].references, 0};
-        found = load_and_find(p, name, wrappers, "conflict_refs", LEAST_CONFLICTS, 0, entries, n, places);
+        found = load_and_find(p, name, wrappers, &conflicts, entries, n, places);
     }
     free(list);
     free(entries);

@@ -15,6 +15,7 @@
 /* --- counts --- */
 
 struct reading {
+    struct profile *p;
     struct analysis_recorded *r;
     struct site_map *map;
     size_t counts_capacity, list_capacity;
@@ -67,9 +68,7 @@ static int take_row(void *ctx, uint64_t burst, uint64_t process, const uint8_t *
     if (code == -ENOMEM)
         return error_set(err, code, "out of memory for the hotspots");
     if (code < 0)
-        return error_set(err, code,
-                         "the profile '%s' is damaged (counts of sites): record again, or use a backup",
-                         r->name);
+        return profile_damaged(in->p, err, "counts of sites");
     counts.n = r->nlist - counts.first;
     r->counts[r->ncounts++] = counts;
     return 0;
@@ -77,8 +76,8 @@ static int take_row(void *ctx, uint64_t burst, uint64_t process, const uint8_t *
 
 static int load_counts(struct analysis_recorded *r, struct profile *p, struct error *err)
 {
-    struct reading in = {.r = r, .map = site_map_load(p, err)};
-    int code = in.map ? profile_each_site_counts(p, take_row, &in, err) : -EINVAL;
+    struct reading in = {.p = p, .r = r, .map = site_map_load(p, err)};
+    int code = in.map ? profile_each_site_counts(p, take_row, &in, err) : -EBADMSG;
     site_map_free(in.map);
     return code;
 }

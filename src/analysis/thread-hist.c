@@ -102,10 +102,7 @@ int thread_hist_separate(struct profile *p, const char *name, uint32_t tid, stru
     if (code != 0)
         return code;
     if (sum.damaged)
-        return error_set(err, -EINVAL,
-                         "the profile '%s' is damaged: one process has more references than all together: "
-                         "record again, or use a backup",
-                         name);
+        return profile_damaged(p, err, "one process has more references than all together");
     if (sum.rows == 0 && (tid != 0 || has_several(p)))
         return refuse(name, err);
     if (tid != 0 && sum.found == 0)

@@ -80,7 +80,7 @@ static int take_exact(struct work *w, size_t i, struct hist *h, struct error *er
     struct analysis_timeline *t = w->t;
     const struct profile_time_window *x = &w->windows.list[i];
     uint64_t cold = t->separate ? x->own_cold : x->cold;
-    int code = profile_time_window_stack(w->p, x->id, t->separate, h, err);
+    int code = analysis_window_stack(w->p, x->id, t->separate, h, err);
     double total = (double)h->total + (double)cold;
     for (size_t k = 0; k < t->nsizes && code == 0; k++) {
         double lines = fmax(1, floor(t->sizes[k] / t->line_bytes));

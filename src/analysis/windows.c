@@ -34,8 +34,7 @@ int analysis_windows_load(struct profile *p, const char *name, struct analysis_w
             name);
     for (size_t i = 0; i < w->n; i++)
         if (w->list[i].phase > w->n)
-            return error_set(err, -EINVAL, "the profile '%s' is damaged: window %zu has phase %u", name,
-                             i + 1, w->list[i].phase);
+            return profile_damaged(p, err, "window %zu has phase %u", i + 1, w->list[i].phase);
     if (!(w->by_thread = calloc(w->n, sizeof *w->by_thread)))
         return error_set(err, -ENOMEM, "out of memory reading the windows of '%s'", name);
     for (size_t i = 0; i < w->n; i++)
@@ -65,6 +64,42 @@ void analysis_windows_clear(struct analysis_windows *w)
     free(w->list);
     free(w->by_thread);
     *w = (struct analysis_windows){0};
+}
+
+/* Lower edges of the steps to which distances are rounded down: floor(2^(k / 8)), from 16 on. */
+#define STEPS 8u
+#define FIRST_STEP (4 * STEPS)
+#define LAST_STEP ((HIST_LAST_OCTAVE + 1) * STEPS)
+
+static uint32_t step_bin(unsigned step)
+{
+    return step == LAST_STEP ? HIST_BINS
+                             : hist_bin(hist_octave[step % STEPS * (HIST_SUB / STEPS)] >>
+                                        (HIST_LAST_OCTAVE - step / STEPS));
+}
+
+/* What lies at or above an edge stays there. */
+static void spread(struct hist *h)
+{
+    for (unsigned step = FIRST_STEP; step < LAST_STEP; step++) {
+        uint32_t low = step_bin(step), high = step_bin(step + 1);
+        uint64_t count = h->count[low], width = hist_edge(high) - hist_edge(low), done = 0;
+        h->count[low] = 0;
+        for (uint32_t bin = low; bin < high && count > 0; bin++) {
+            unsigned __int128 below = hist_edge(bin + 1) - hist_edge(low);
+            uint64_t upto = (uint64_t)(below * count / width);
+            h->count[bin] += upto - done;
+            done = upto;
+        }
+    }
+}
+
+int analysis_window_stack(struct profile *p, uint64_t id, int separate, struct hist *stack, struct error *err)
+{
+    int code = profile_time_window_stack(p, id, separate, stack, err);
+    if (code == 0)
+        spread(stack);
+    return code;
 }
 
 size_t analysis_windows_find(const struct analysis_windows *w, const struct profile_burst *burst)

@@ -6,6 +6,7 @@
 #ifndef CACHEGRAM_OCTAVES_H
 #define CACHEGRAM_OCTAVES_H
 
+#include <math.h>
 #include <stdint.h>
 
 #define OCTAVES_FIRST 4u /* log2 of the first edge */
@@ -33,6 +34,16 @@ static inline uint64_t octaves_edge(uint32_t bin)
     uint64_t edge = UINT64_C(1) << k;
     /* The half power: 36 binary digits of the square root of two are enough. */
     return (bin - 1) % 2 == 0 ? edge : (uint64_t)(((unsigned __int128)edge * UINT64_C(97184015999)) >> 36);
+}
+
+/* The same for any value of 0 or more, and with the end of the last bin. */
+static inline uint32_t octaves_bin_of(double value)
+{
+    return octaves_bin(value < 0x1p36 ? (uint64_t)value : UINT64_MAX);
+}
+static inline double octaves_start(uint32_t bin)
+{
+    return bin < OCTAVES_BINS ? (double)octaves_edge(bin) : INFINITY;
 }
 
 #endif

@@ -52,7 +52,8 @@ struct cli_syntax {
  */
 int cli_next_option(const struct cli_syntax *syntax, int argc, char **argv, struct cli_output *output,
                     int *status);
-/* Prints warnings, one per line of `lines`, as a single line on stderr. */
+/* Prints warnings, one per line of `lines`, as a single line on stderr. Names in them may be of a profile
+ * from anywhere: a terminal gets no control characters, here and from cli_fail. */
 void cli_print_warnings(const char *lines);
 
 /* Opens a profile for reading; warns on stderr of programs that could not be profiled, unless the profile has

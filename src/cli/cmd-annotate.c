@@ -3,6 +3,7 @@
 #include "cli/cli.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -292,17 +293,19 @@ static int is_changed(const struct source *source, const struct profile_image *i
 /* Once for each source. */
 static void warn_of_changes(const struct report_part *parts, size_t n)
 {
+    char text[2 * PATH_MAX + 200];
     for (size_t i = 0; i < n; i++) {
         size_t before = 0;
         while (
             parts[i].source_changed && before < i &&
             !(parts[before].source_changed && strcmp(parts[before].source->path, parts[i].source->path) == 0))
             before++;
-        if (parts[i].source_changed && before == i)
-            fprintf(stderr,
-                    "cachegram: warning: '%s' was changed after '%s' was built: numbers may stand beside the "
-                    "wrong lines\n",
-                    parts[i].source->path, parts[i].part->image->path);
+        if (parts[i].source_changed && before == i) {
+            snprintf(text, sizeof text,
+                     "'%s' was changed after '%s' was built: numbers may stand beside the wrong lines",
+                     parts[i].source->path, parts[i].part->image->path);
+            cli_print_warnings(text);
+        }
     }
 }
 

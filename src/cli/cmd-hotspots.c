@@ -193,10 +193,8 @@ static int compute(const char *file, const struct arguments *a, struct analysis_
     if (code == 0) {
         if (a->machine)
             code = analysis_hotspots_stall(p, q, levels.list, levels.n, hotspots, err);
-        if (code == 0 && !hotspots->full && !q->tid && !q->comm && !q->phase) {
-            struct curve_point curve = analysis_hotspots_point(p, hotspots);
-            analysis_widen_ratio(&hotspots->total, &curve);
-        }
+        if (code == 0)
+            analysis_hotspots_widen(p, q, hotspots);
         if (code == 0)
             code = check_rows(file, a, hotspots, err);
         if (code != 0)
@@ -229,14 +227,13 @@ int cmd_hotspots(int argc, char **argv)
         return 2;
     if (compute(file, &a, &hotspots, &err) != 0)
         return cli_fail(&err);
-    size_t all = hotspots.n;
     if (!a.limited && a.output.format == REPORT_TEXT && !collapsed)
         a.view.limit = DEFAULT_ROWS;
-    report_hotspots_select(&hotspots, &a.view);
+    size_t left_out = report_hotspots_select(&hotspots, &a.view);
     if (collapsed)
         report_hotspots_collapsed(stdout, &hotspots);
     else
-        report_hotspots(stdout, &hotspots, all - hotspots.n, a.output.format);
+        report_hotspots(stdout, &hotspots, left_out, a.output.format);
     analysis_hotspots_clear(&hotspots);
     return 0;
 }

@@ -137,7 +137,8 @@ static int parse_switch(const char *option, const char *text, int *on)
     return word < 0 ? 2 : 0;
 }
 
-static int parse_option(int option, const char *value, struct collect_options *o)
+/* *counts: whether the last --mode was count. */
+static int parse_option(int option, const char *value, struct collect_options *o, int *counts)
 {
     static const char *const modes[] = {"burst", "count", "full", NULL};
     int word;
@@ -149,8 +150,7 @@ static int parse_option(int option, const char *value, struct collect_options *o
         if ((word = cli_word_option("record", "--mode", value, modes)) < 0)
             return 2;
         o->full = word == 2;
-        if (word == 1)
-            o->clock = COLLECT_CLOCK_COUNT_ALWAYS;
+        *counts = word == 1;
         return 0;
     case OPTION_BURST_REFS:
         return cli_whole_option("record", "--burst-refs", value, BURST_REFS_MIN, BURST_REFS_MAX,
@@ -301,10 +301,11 @@ int cmd_record(int argc, char **argv)
 
     /* "+": what follows the command belongs to the command. */
     static const struct cli_syntax syntax = {"record", usage_text, "+:o:", options_table, NULL};
-    int option, status, lines = 0;
+    int option, status, lines = 0, counts = 0, clock = 0;
     while ((option = cli_next_option(&syntax, argc, argv, NULL, &status)) != 0) {
         lines |= option == OPTION_LINES;
-        if (parse_option(option, optarg, &o) != 0)
+        clock |= option == OPTION_CLOCK;
+        if (parse_option(option, optarg, &o, &counts) != 0)
             return 2;
     }
     if (status >= 0)
@@ -314,6 +315,10 @@ int cmd_record(int argc, char **argv)
     if (optind >= argc)
         return cli_misuse("record", "no command to run");
     o.argv = argv + optind;
+    if (counts && clock && o.clock != COLLECT_CLOCK_COUNT_ALWAYS)
+        return cli_misuse("record", "--mode count cannot be combined with --clock %s", clocks[o.clock]);
+    if (counts)
+        o.clock = COLLECT_CLOCK_COUNT_ALWAYS;
     if (lines && !o.full)
         return cli_misuse("record", "--lines is for --mode full");
     if (o.trace != NULL && same_file(o.trace, o.output))

@@ -193,12 +193,10 @@ static void load_hotspots(struct reading *r)
     }
     if (question.size_bytes == 0 || analysis_hotspots(r->p, r->file, &question, &r->hotspots, &ignored) != 0)
         return;
-    size_t all = r->hotspots.n;
     r->cold = r->hotspots.cold_samples >= ANALYSIS_COLD_LEAST ? 0 : NAN;
-    for (size_t i = 0; i < all; i++)
+    for (size_t i = 0; i < r->hotspots.n; i++)
         r->cold += r->hotspots.rows[i].cold * r->hotspots.rows[i].shares.misses_share;
-    report_hotspots_select(&r->hotspots, &view);
-    r->left_out = all - r->hotspots.n;
+    r->left_out = report_hotspots_select(&r->hotspots, &view);
 }
 
 /* Of threads that work at the same time, in caches of their own: first-level caches are. */
@@ -284,7 +282,7 @@ static void put_text(FILE *out, const struct reading *r, const struct report_sty
                                          .rows = rows};
     put_answer(out, r, style);
     if (r->answered || r->findings.nmisses > 0 || r->findings.nspread > 0 || r->findings.nshared > 0 ||
-        r->findings.nconflicts > 0)
+        r->findings.ntruly > 0 || r->findings.nconflicts > 0)
         putc('\n', out);
     report_summary_text(out, &r->summary, &parts, style);
     if (r->grid.columns > 0) {
@@ -369,6 +367,8 @@ int cmd_report(int argc, char **argv)
     int code = profile_open(file, &r->p, &err);
     if (code == 0) {
         code = load(r, output.format, report_heatmap_columns(&style), &err);
+        if (code == 0) /* also in parts that may be missing */
+            code = profile_find_damage(r->p, &err);
         /* Closed before printing: a pager that waits must not block a recording. */
         profile_close(r->p, 0, NULL);
     }

@@ -77,6 +77,7 @@ struct verify_options {
     const char *sizes, *keep;
     double overhead_percent;
     uint64_t allowance_ns, burst_refs, seed;
+    const char *of_runs; /* the last option that says how a command is recorded; NULL: none */
 };
 
 /* Results of both ways of verification. */
@@ -92,8 +93,18 @@ struct result {
     int separate; /* curves of a cache for each thread */
 };
 
+static const char *option_name(int value)
+{
+    size_t i = 0;
+    while (options[i].val != value)
+        i++;
+    return options[i].name;
+}
+
 static int parse_option(int opt, const char *value, struct verify_options *o)
 {
+    if (opt != OPT_SIZES)
+        o->of_runs = option_name(opt);
     switch (opt) {
     case OPT_SIZES:
         o->sizes = value;
@@ -473,6 +484,10 @@ int cmd_verify(int argc, char **argv)
         return cli_misuse("verify",
                           is_command ? "no command to run"
                                      : "give a command after --, or a profile and a trace, or two profiles");
+    if (!is_command && o.of_runs)
+        return cli_misuse(
+            "verify", "--%s is for a command, which is recorded; profiles and traces are given as they are",
+            o.of_runs);
     struct result r = {.overhead_percent = NAN, .exact_of = "a second run in full mode"};
     struct curve_point *points = cli_points(o.sizes, &r.n, &err);
     r.exact = points ? malloc(r.n * sizeof *r.exact) : NULL;

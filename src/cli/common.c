@@ -3,6 +3,7 @@
 #include "cli/cli.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <math.h>
 #include <stdarg.h>
@@ -19,7 +20,9 @@
 
 int cli_fail(const struct error *err)
 {
-    fprintf(stderr, "cachegram: %s\n", err->text);
+    fputs("cachegram: ", stderr);
+    report_plain(stderr, err->text);
+    fputc('\n', stderr);
     return 1;
 }
 
@@ -39,19 +42,24 @@ void cli_print_warnings(const char *lines)
     fputs("cachegram: warning: ", stderr);
     for (size_t length; *lines; lines += length + (lines[length] == '\n')) {
         length = strcspn(lines, "\n");
-        fprintf(stderr, "%.*s%s", (int)length, lines, lines[length] == '\n' ? "; " : "");
+        char *line = strndup(lines, length);
+        report_plain(stderr, line ? line : "");
+        free(line);
+        fputs(lines[length] == '\n' ? "; " : "", stderr);
     }
     fputc('\n', stderr);
 }
 
 int cli_open_profile(const char *file, struct profile **p, struct error *err)
 {
-    char text[1000];
+    char text[1000], line[PATH_MAX + sizeof text];
     double seconds;
     int code = profile_open(file, p, err);
     if (code == 0 && profile_get_number(*p, "unprofiled_cpu_seconds", &seconds, NULL) == 0 &&
-        analysis_refuse_unprofiled(*p, file, NULL) == 0 && analysis_unprofiled(*p, text, sizeof text))
-        fprintf(stderr, "cachegram: warning: %s: %s\n", file, text);
+        analysis_refuse_unprofiled(*p, file, NULL) == 0 && analysis_unprofiled(*p, text, sizeof text)) {
+        snprintf(line, sizeof line, "%s: %s", file, text);
+        cli_print_warnings(line);
+    }
     return code;
 }
 
@@ -344,6 +352,13 @@ static int write_directly(const char *path, void (*write)(FILE *out, const void 
     return fclose(f) != 0 || failed ? -1 : 0;
 }
 
+/* A new file that nobody else can read while it is written. */
+static int create_private(const char *path)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    return fd < 0 ? -1 : close(fd);
+}
+
 int cli_replace_file(const char *path, void (*write)(FILE *out, const void *ctx), const void *ctx,
                      struct error *err)
 {
@@ -354,12 +369,15 @@ int cli_replace_file(const char *path, void (*write)(FILE *out, const void *ctx)
         snprintf(target, sizeof target, "%s", path);
     if (strlen(path) >= sizeof target)
         return error_set(err, -ENAMETOOLONG, "the name '%s' is too long", path);
-    if (stat(target, &st) == 0 && !S_ISREG(st.st_mode)) {
+    int exists = stat(target, &st) == 0;
+    if (exists && !S_ISREG(st.st_mode)) {
         failed = write_directly(target, write, ctx);
     } else {
         /* A name of its own: another process may be writing the same file. */
         snprintf(unfinished, sizeof unfinished, "%s.%d.part", target, (int)getpid());
-        failed = write_directly(unfinished, write, ctx) != 0 || rename(unfinished, target) != 0;
+        /* Whoever may not read what is replaced may not read what replaces it. */
+        failed = (exists && create_private(unfinished) != 0) || write_directly(unfinished, write, ctx) != 0 ||
+                 (exists && chmod(unfinished, st.st_mode & 0777) != 0) || rename(unfinished, target) != 0;
         int code = errno;
         if (failed)
             unlink(unfinished);

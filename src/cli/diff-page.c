@@ -161,6 +161,8 @@ int diff_page_data(const struct report_curves *curves, char **json, struct error
         FILE *memory = open_memstream(json, &size);
         code = memory ? put_all(memory, profiles, curves, err)
                       : error_set(err, -ENOMEM, "out of memory for the page");
+        for (int i = 0; i < 2 && code == 0; i++)
+            code = profile_find_damage(profiles[i], err);
         if (memory && fclose(memory) != 0 && code == 0)
             code = error_set(err, -ENOMEM, "out of memory for the page");
     }

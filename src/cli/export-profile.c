@@ -60,6 +60,8 @@ static int put_prometheus(FILE *out, const char *file, double size_bytes, struct
         code = analysis_summary_load(p, s, err);
         if (code == 0 && analysis_curve_compute(p, &question, &curve, &why) != 0)
             curve.n = 0; /* a short run has none */
+        if (code == 0)
+            code = profile_find_damage(p, err);
         profile_close(p, 0, NULL);
     }
     if (code == 0)

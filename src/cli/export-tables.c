@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "analysis/evictions.h"
+#include "analysis/phase-variation.h"
 #include "analysis/pirate.h"
 #include "analysis/timeline.h"
 #include "cli/cli.h"
@@ -26,7 +27,7 @@ struct source {
 struct table {
     const char *name, *what;
     int (*put)(FILE *out, const struct source *s, const struct table *t, struct error *err);
-    int variant;    /* the model; or whether it is the second table that `put` makes */
+    int variant;    /* the model; or which of the tables that `put` makes */
     const char *by; /* of hotspots, with call paths as variant 1 */
 };
 
@@ -69,6 +70,8 @@ static int put_time(FILE *out, const struct source *s, const struct table *t, st
     struct curve_point *points = cli_points(CLI_TIMELINE_SIZES, &n, err);
     int code = points ? analysis_timeline_compute(s->p, points, n, &timeline, err) : -ENOMEM;
     if (code == 0 && t->variant)
+        code = analysis_phase_variations(&timeline, err);
+    if (code == 0 && t->variant)
         report_phases(out, &timeline, s->format, &style);
     else if (code == 0)
         report_timeline(out, &timeline, &none, s->format, &style);
@@ -110,12 +113,17 @@ static int put_causes(FILE *out, const struct source *s, const struct table *t, 
 
 static int put_places(FILE *out, const struct source *s, const struct table *t, struct error *err)
 {
+    static const struct {
+        size_t (*find)(struct profile *p, const char *name, const char *wrappers,
+                       struct analysis_place places[PLACES_MOST]);
+        const char *what;
+    } kinds[] = {{analysis_shared, "false sharing"},
+                 {analysis_shared_truly, "true sharing"},
+                 {analysis_conflicts, "conflicts within sets"}};
     struct analysis_place places[PLACES_MOST];
-    size_t n = t->variant ? analysis_conflicts(s->p, s->name, NULL, places)
-                          : analysis_shared(s->p, s->name, NULL, places);
+    size_t n = kinds[t->variant].find(s->p, s->name, NULL, places);
     if (n == 0)
-        return error_set(err, -ENODATA, "the profile '%s' shows no %s", s->name,
-                         t->variant ? "conflicts within sets" : "false sharing");
+        return error_set(err, -ENODATA, "the profile '%s' shows no %s", s->name, kinds[t->variant].what);
     if (s->format == REPORT_CSV) {
         report_places_csv(out, places, n);
     } else {
@@ -156,7 +164,8 @@ static const struct table tables[] = {
     {"hotspots-calls", "likewise, by function, with --call-graph", put_hotspots, 1, "function"},
     {"causes", "as causes, at --size", put_causes, 0, NULL},
     {"false-sharing", "data that threads share falsely, most first", put_places, 0, NULL},
-    {"conflicts", "data with conflicts within sets, most first", put_places, 1, NULL},
+    {"true-sharing", "data whose same bytes threads use by turns, most first", put_places, 1, NULL},
+    {"conflicts", "data with conflicts within sets, most first", put_places, 2, NULL},
     {"pirate", "what pirate measured", put_pirate, 0, NULL},
 };
 #define TABLES (sizeof tables / sizeof tables[0])
@@ -208,6 +217,8 @@ static int write_all(const struct source *s, const char *folder, struct error *e
     }
     if (code == 0 && !found && (code = analysis_refuse_unprofiled(s->p, s->name, err)) == 0)
         code = error_set(err, -ENODATA, "the profile '%s' holds no results", s->name);
+    if (code == 0) /* not noticed by what needs it least */
+        code = profile_find_damage(s->p, err);
     if (code == 0 && mkdir(folder, 0777) != 0)
         code =
             error_set(err, -errno, "cannot create the folder '%s': %s%s", folder, strerror(errno),

@@ -262,12 +262,11 @@ static int put_table(struct making *m, const struct analysis_hotspots_question *
     int code = analysis_hotspots(m->p, m->args->profile, question, &hotspots, err);
     if (code != 0)
         return code;
-    size_t all = hotspots.n;
-    report_hotspots_select(&hotspots, &view);
+    size_t left_out = report_hotspots_select(&hotspots, &view);
     if (m->args->brief)
-        code = report_page_rows(m->json, &hotspots, all - hotspots.n, &m->names);
+        code = report_page_rows(m->json, &hotspots, left_out, &m->names);
     else
-        report_hotspots(m->json, &hotspots, all - hotspots.n, REPORT_JSON);
+        report_hotspots(m->json, &hotspots, left_out, REPORT_JSON);
     *part = hotspots.part_left_out;
     analysis_hotspots_clear(&hotspots);
     return code == 0 ? 0 : error_set(err, code, "out of memory for the page");
@@ -509,6 +508,8 @@ int page_data(const struct page_data_options *options, char **json, struct error
         return code;
     m.json = open_memstream(json, &size);
     code = m.json ? make(&m, err) : error_set(err, -ENOMEM, "out of memory for the page");
+    if (code == 0)
+        code = profile_find_damage(m.p, err);
     profile_close(m.p, 0, NULL);
     if (m.json && fclose(m.json) != 0 && code == 0)
         code = error_set(err, -ENOMEM, "out of memory for the page");

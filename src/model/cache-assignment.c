@@ -334,8 +334,8 @@ static int check(const struct assignment_problem *p, struct error *err)
         cores += p->caches[m].cores;
     }
     if (cores < p->programs)
-        return error_set(err, -EINVAL, "%u programs, but only %llu cores", p->programs,
-                         (unsigned long long)cores);
+        return error_set(err, -EINVAL, "%u programs, but only %llu core%s", p->programs,
+                         (unsigned long long)cores, cores == 1 ? "" : "s");
     return 0;
 }
 

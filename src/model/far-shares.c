@@ -94,7 +94,7 @@ struct far_shares *far_shares_new(size_t n, double lines, double touch)
     f->n = n;
     f->lines = lines;
     f->touch = touch;
-    f->nbins = lines < 0x1p40 ? octaves_bin((uint64_t)lines) + 1 : OCTAVES_BINS;
+    f->nbins = octaves_bin_of(lines) + 1;
     f->reuses = calloc((n + 1) * (f->nbins + 1), sizeof *f->reuses);
     f->firsts = calloc((n + 1) * (f->nbins + 1), sizeof *f->firsts);
     f->ends = calloc((n + 1) * (f->nbins + 1), sizeof *f->ends);
@@ -144,8 +144,7 @@ int far_shares_hit(struct far_shares *f, size_t group, size_t sample, double wei
 
 double far_shares_part_above(uint32_t bin, double lines)
 {
-    double low = (double)octaves_edge(bin),
-           high = bin + 1 < OCTAVES_BINS ? (double)octaves_edge(bin + 1) : INFINITY;
+    double low = octaves_start(bin), high = octaves_start(bin + 1);
     if (lines <= low)
         return 1;
     if (lines >= high || low == 0)

@@ -58,18 +58,46 @@ static double rate_of(const struct rates_pair *b)
     return isnan(b->near_per_ns) ? b->refs_per_ns : b->near_per_ns;
 }
 
-void rates_fill(struct rates_pair *pairs, size_t n)
+/* A burst whose rate was measured. */
+struct measured {
+    double lines, rate; /* lines: logarithm of lines_each */
+};
+
+static int compare_lines(const void *a, const void *b)
 {
-    for (size_t i = 0; i < n; i++) {
-        double least = INFINITY;
-        if (!(pairs[i].lines_each > 0) || !isnan(rate_of(&pairs[i])))
-            continue;
-        for (size_t k = 0; k < n; k++) {
-            double unlike = fabs(log(pairs[k].lines_each / pairs[i].lines_each));
-            if (rate_of(&pairs[k]) > 0 && unlike < least) {
-                least = unlike;
-                pairs[i].refs_per_ns = rate_of(&pairs[k]);
-            }
-        }
+    const struct measured *x = a, *y = b;
+    return (x->lines > y->lines) - (x->lines < y->lines);
+}
+
+/* The one that is most like a burst with that logarithm; list[n], n above 0, in rising order. */
+static const struct measured *most_like(const struct measured *list, size_t n, double lines)
+{
+    size_t low = 0, high = n; /* the first one above */
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (list[middle].lines <= lines)
+            low = middle + 1;
+        else
+            high = middle;
     }
+    if (low == n || (low > 0 && lines - list[low - 1].lines <= list[low].lines - lines))
+        low--;
+    return &list[low];
+}
+
+int rates_fill(struct rates_pair *pairs, size_t n)
+{
+    struct measured *list = malloc((n + 1) * sizeof *list);
+    size_t used = 0;
+    if (!list)
+        return -ENOMEM;
+    for (size_t i = 0; i < n; i++)
+        if (pairs[i].lines_each > 0 && rate_of(&pairs[i]) > 0)
+            list[used++] = (struct measured){log(pairs[i].lines_each), rate_of(&pairs[i])};
+    qsort(list, used, sizeof *list, compare_lines);
+    for (size_t i = 0; i < n && used > 0; i++)
+        if (pairs[i].lines_each > 0 && isnan(rate_of(&pairs[i])))
+            pairs[i].refs_per_ns = most_like(list, used, log(pairs[i].lines_each))->rate;
+    free(list);
+    return 0;
 }

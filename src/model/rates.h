@@ -21,7 +21,8 @@ struct rates_pair {
 int rates_bound(struct rates_pair *rates, size_t n);
 
 /* Where neither rate is known but lines_each is: sets refs_per_ns to the rate (near_per_ns, or else
- * refs_per_ns) of the burst that is most like it in lines_each. */
-void rates_fill(struct rates_pair *rates, size_t n);
+ * refs_per_ns) of the burst that is most like it in lines_each, of those whose rate was measured. 0, or
+ * -ENOMEM: then nothing is changed. */
+int rates_fill(struct rates_pair *rates, size_t n);
 
 #endif

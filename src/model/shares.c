@@ -28,6 +28,10 @@
  * for a relative error e of the group's misses, independent of the others', which moves q by q (1 - q) e; the
  * part of the misses that was recorded completely has none.
  *
+ * Code that ran only between bursts is in none of them. One burst represents 1/n of the sampled references,
+ * n being the effective number of bursts. Up to as much of the misses may be of code that no burst shows, the
+ * group's own or of others: the interval is extended by this.
+ *
  * Example: two bursts of equal weight, 10 misses each, of which the group has 4 and 6. q = 10/20; residuals
  * -1 and 1; var = 2 * 2 / 400 = 0.01, so the standard error is 10 percentage points.
  */
@@ -244,9 +248,29 @@ static double few_bursts(const struct sums *g)
     return factor * factor;
 }
 
+/* Effective number of bursts, by their weighted references (Kish). */
+static double effective_bursts(const struct shares *s)
+{
+    const struct sums *all = &s->groups[s->n];
+    double sampled = all->r - all->exact_r;
+    return all->rr > 0 ? sampled * sampled / all->rr : 0;
+}
+
+/* Extends the interval of a group's share by what no burst may have shown. */
+static void extend(const struct shares *s, double misses, struct shares_result *result)
+{
+    const struct sums *all = &s->groups[s->n];
+    double exact = all->exact_a + s->far * all->exact_u;
+    double unseen = fmax(0, 1 - exact / misses) / fmax(1, effective_bursts(s));
+    result->share_low *= 1 - unseen;
+    result->share_high += (1 - result->share_high) * unseen;
+}
+
 static int is_enough(const struct shares *s, const struct sums *g, struct far_share far, double undecided)
 {
-    const struct sums *seen = spread_of(s, g, far);
+    const struct sums *seen = spread_of(s, g, far), *all = &s->groups[s->n];
+    if (effective_bursts(s) < SHARES_MIN_BURSTS && all->exact_r < 2 * (all->r - all->exact_r))
+        return 0;
     if (!seen && undecided > g->a && undecided > 0)
         return s->samples >= SHARES_MIN_SAMPLES;
     seen = seen ? seen : g;
@@ -254,8 +278,9 @@ static int is_enough(const struct shares *s, const struct sums *g, struct far_sh
     if (seen == g && seen->exact_a >= 2 * (sampled + undecided))
         return seen->raw_misses >= SHARES_MIN_MISSES;
     /* Beside what no burst may have shown (the rule of three). */
-    const struct sums *all = seen == g ? NULL : &s->spread->groups[s->n];
-    if (all && seen->exact_a >= 2 * (sampled + 3 / (double)s->bursts * (all->a - all->exact_a)))
+    const struct sums *all_seen = seen == g ? NULL : &s->spread->groups[s->n];
+    if (all_seen &&
+        seen->exact_a >= 2 * (sampled + 3 / (double)s->bursts * (all_seen->a - all_seen->exact_a)))
         return seen->raw_misses >= SHARES_MIN_MISSES;
     return seen->aa > 0 && sampled > 0 && sampled * sampled / seen->aa >= SHARES_MIN_BURSTS &&
            seen->raw_misses >= SHARES_MIN_MISSES;
@@ -280,6 +305,8 @@ static void find(const struct shares *s, const struct sums *g, struct far_share 
         of_share *= few_bursts(spread);
         watched_wilson(share.q, share.q * (1 - share.q) / of_share, &result->share_low, &result->share_high);
     }
+    if (s->bursts > 0 && misses > 0 && g != all)
+        extend(s, misses, result);
     result->ratio_low = result->ratio_high = ratio.q;
     if (g->r > 0)
         interval(ratio.q, variance(s, g, far, &ratio), &result->ratio_low, &result->ratio_high);

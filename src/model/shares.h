@@ -48,9 +48,9 @@ struct shares_result {
     uint64_t recorded;                     /* references that were recorded */
     int enough; /* the intervals can be trusted: see SHARES_MIN_BURSTS and the others */
 };
-/* Fewest bursts (effective number) with misses of a group, and fewest misses, for intervals: with less, the
- * variance that the bursts show is itself too uncertain. Of a group most of whose misses bursts do not
- * decide: fewest samples of such misses, of any group. */
+/* Fewest bursts (effective number), in all and with misses of a group, and fewest misses, for intervals: with
+ * less, the variance that the bursts show is itself too uncertain. Of a group most of whose misses bursts do
+ * not decide: fewest samples of such misses, of any group. */
 #define SHARES_MIN_BURSTS 4.
 #define SHARES_MIN_MISSES 20.
 #define SHARES_MIN_SAMPLES 8.

@@ -318,7 +318,8 @@ int statcc_solve(const struct statcc_machine *machine, const struct statcc_progr
         s.competed_lines -= programs[i].partition_lines;
         competing |= programs[i].partition_lines == 0;
     }
-    if (s.competed_lines < (competing ? 1 : 0))
+    /* Rounded: parts such as 5/12 and 7/12 of the cache may add up to slightly more than all of it. */
+    if (s.competed_lines + 1e-9 * machine->shared_lines < (competing ? 1 : 0))
         return error_set(err, -EINVAL, "the partitions together leave nothing of the shared cache");
     iterate(&s, lines, miss, solution);
     double moved = 0;

@@ -53,6 +53,12 @@ int watched_check(const struct curve_burst *bursts, size_t n, int *followed, str
     return 0;
 }
 
+int curve_check_watched(const struct curve_burst *bursts, size_t nbursts, struct error *err)
+{
+    int ignored;
+    return watched_check(bursts, nbursts, &ignored, err);
+}
+
 double watched_share(const struct curve_burst *burst)
 {
     return burst->references > 0 ? burst->weight / (double)burst->references : 0;
@@ -112,19 +118,29 @@ void watched_counts(const struct curve_burst *burst, struct growth_counts *count
     }
 }
 
+/* Of the bursts that are a sample, those with a weight: of a phase's curve, the phase's own. */
+static size_t weighted(const struct curve_burst *bursts, size_t n)
+{
+    size_t used = 0, sampled = model_sampled(bursts, n);
+    for (size_t b = 0; b < sampled; b++)
+        used += watched_share(&bursts[b]) > 0;
+    return used;
+}
+
 void watched_draw(struct random_state *random, const struct curve_burst *bursts, const double *share,
                   size_t n, double *times)
 {
-    double total = 0;
-    size_t sampled = model_sampled(bursts, n);
+    size_t sampled = model_sampled(bursts, n), used = weighted(bursts, n);
 
     memset(times, 0, n * sizeof *times);
-    while (total <= 0) /* again if all bursts drawn have weight 0 */
-        for (size_t k = 0; k < n; k++) {
-            size_t b = k < sampled ? (size_t)random_below(random, sampled) : k;
-            times[b]++;
-            total += share[b];
-        }
+    for (size_t k = 0, b; k < used; k++) {
+        do
+            b = (size_t)random_below(random, sampled);
+        while (!(share[b] > 0));
+        times[b]++;
+    }
+    for (size_t b = sampled; b < n; b++)
+        times[b] = 1;
     double power = RATE_DOUBT * model_random_normal(random), normal = model_random_normal(random);
     for (size_t b = 0; b < n; b++)
         if (times[b] > 0 && bursts[b].log_rate != 0)
@@ -138,7 +154,7 @@ double watched_few(const struct curve_burst *bursts, size_t n)
 {
     /* 97.5% quantiles of Student's distribution, by degrees of freedom; they tend to the normal one. */
     static const double student[] = {12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23};
-    size_t sampled = model_sampled(bursts, n), degrees = sampled - 1;
+    size_t sampled = weighted(bursts, n), degrees = sampled - 1;
     if (sampled < 2)
         return 1;
     double quantile = degrees <= sizeof student / sizeof student[0] ? student[degrees - 1]

@@ -40,8 +40,9 @@ size_t watched_list(const struct curve_burst *bursts, size_t n, const double *di
 /* Reuse distances of a burst, in references: inside it, and of its survivors. */
 void watched_counts(const struct curve_burst *burst, struct growth_counts *counts);
 /*
- * One bootstrap sample of n bursts, drawn with replacement such that some share[] is above 0. times[b] is how
- * often burst b is in it, times a random factor for the error of its rate, equal for bursts of equal rate.
+ * One bootstrap sample of the bursts whose share[] is above 0, as many as there are, drawn with replacement.
+ * times[b] is how often burst b is in it, times a random factor for the error of its rate, equal for bursts
+ * of equal rate.
  */
 struct random_state;
 void watched_draw(struct random_state *random, const struct curve_burst *bursts, const double *share,

@@ -11,6 +11,10 @@
 
 #include "model/curve.h"
 
+/* 0, or -EINVAL with what is not possible in these bursts or their watched lines. All models below check it.
+ */
+int curve_check_watched(const struct curve_burst *bursts, size_t nbursts, struct error *err);
+
 /*
  * Fully associative LRU. low..high is a 95% confidence interval. It covers sampling noise (bootstrap over
  * bursts, seeded; and the uncertainty of a small number of watched lines) and the model's own error as

@@ -3,11 +3,33 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 
-int profile_fail(const struct profile *p, struct error *err)
+int profile_damaged(struct profile *p, struct error *err, const char *format, ...)
+{
+    char what[200];
+    struct error found;
+    va_list args;
+    va_start(args, format);
+    vsnprintf(what, sizeof what, format, args);
+    va_end(args);
+    error_set(&found, -EBADMSG, "the profile '%s' is damaged (%s): record again, or use a backup", p->path,
+              what);
+    if (p->damage.text[0] == '\0')
+        p->damage = found;
+    return error_set(err, -EBADMSG, "%s", found.text);
+}
+
+int profile_find_damage(const struct profile *p, struct error *err)
+{
+    return p->damage.text[0] != '\0' ? error_set(err, -EBADMSG, "%s", p->damage.text) : 0;
+}
+
+int profile_fail(struct profile *p, struct error *err)
 {
     int code = sqlite3_errcode(p->db), failed = 0;
     struct rlimit limit;
@@ -15,8 +37,7 @@ int profile_fail(const struct profile *p, struct error *err)
     switch (code & 0xff) {
     case SQLITE_CORRUPT:
     case SQLITE_NOTADB:
-        return error_set(err, -EINVAL, "the profile '%s' is damaged (%s): record again, or use a backup",
-                         p->path, why);
+        return profile_damaged(p, err, "%s", why);
     case SQLITE_FULL:
         return error_set(err, -ENOSPC,
                          "no space left to write the profile '%s': free some, or choose another "
@@ -46,10 +67,13 @@ int profile_fail(const struct profile *p, struct error *err)
         return error_set(err, -EIO, "cannot %s the profile '%s' (%s): check its disk",
                          p->writing ? "write" : "read", p->path, sqlite3_errstr(code));
     default:
-        /* While reading, this is a missing table or column. */
-        if (!p->writing)
+        /* Some tables may be missing (docs/format.md): whoever needs one says so. */
+        if (!p->writing && strncmp(why, "no such table", strlen("no such table")) == 0)
             return error_set(err, -EINVAL, "the profile '%s' is damaged (%s): record again, or use a backup",
                              p->path, why);
+        /* While reading, this is a missing column. */
+        if (!p->writing)
+            return profile_damaged(p, err, "%s", why);
         return error_set(err, -EIO, "cannot write the profile '%s' (%s)", p->path, why);
     }
 }

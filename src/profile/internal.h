@@ -27,10 +27,11 @@ struct profile {
     } statements[PROFILE_STATEMENTS]; /* prepared on first use; the first unused one has no sql */
     void *kept;                       /* profile_set_kept */
     void (*release)(void *kept);
+    struct error damage; /* the first that was found; text "": none */
 };
 
 /* Converts SQLite's last error of p into a sentence and a negative errno value. */
-int profile_fail(const struct profile *p, struct error *err);
+int profile_fail(struct profile *p, struct error *err);
 /* The statement, prepared, reset and unbound; NULL with err filled. It is kept by the address of `sql`, a
  * string literal. */
 sqlite3_stmt *profile_stmt(struct profile *p, const char *sql, struct error *err);

@@ -180,12 +180,20 @@ int profile_commit(struct profile *p, struct error *err);
 int profile_close(struct profile *p, int complete, struct error *err);
 
 /* --- reading --- */
-/* -ENOENT, -EINVAL (not a cachegram profile, damaged, truncated, empty), -EPROTO (another version). */
+/* -ENOENT, -EINVAL (not a cachegram profile, empty), -EBADMSG (damaged, truncated), -EPROTO (another
+ * version).
+ */
 int profile_open(const char *path, struct profile **profile, struct error *err);
+/* -EBADMSG, with err: the profile is damaged, as these words say ("blocks"). This is remembered. */
+int profile_damaged(struct profile *p, struct error *err, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* The first damage that was found since the profile was opened, also if it was not reported: -EBADMSG with
+ * err. 0: none so far. */
+int profile_find_damage(const struct profile *p, struct error *err);
 /* Value of key into the caller's buffer; -ENOENT if absent. */
 int profile_get(struct profile *p, const char *key, char *value, size_t size, struct error *err);
 int profile_get_number(struct profile *p, const char *key, double *value, struct error *err);
-/* Bytes of a cache line: 1 .. 2^20; 64 if the profile does not say. -EINVAL if it is damaged. */
+/* Bytes of a cache line: 1 .. 2^20; 64 if the profile does not say. -EBADMSG if it is damaged. */
 int profile_line_bytes(struct profile *p, unsigned *line_bytes, struct error *err);
 /* All bursts, ordered by id, in a malloc'ed array that the caller frees. */
 int profile_bursts(struct profile *p, struct profile_burst **bursts, size_t *n, struct error *err);

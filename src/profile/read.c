@@ -86,7 +86,7 @@ static int check_header(struct profile *p, struct error *err)
         return error_set(err, -EINVAL,
                          "'%s' is not a cachegram profile: name a file made by 'cachegram record'", p->path);
     if (size < HEADER_BYTES)
-        return error_set(err, -EINVAL,
+        return error_set(err, -EBADMSG,
                          "the profile '%s' is truncated (%lld bytes): record again, or use a backup", p->path,
                          size);
     if (big_endian(header + HEADER_APPLICATION_ID) != PROFILE_APPLICATION_ID)
@@ -101,9 +101,7 @@ static int check_header(struct profile *p, struct error *err)
                          ", this one reads %d): update cachegram",
                          p->path, version, PROFILE_SCHEMA_VERSION);
     if (version == 0)
-        return error_set(err, -EINVAL,
-                         "the profile '%s' is damaged (no format version): record again, or use a backup",
-                         p->path);
+        return profile_damaged(p, err, "no format version");
     if (version < PROFILE_SCHEMA_VERSION)
         return error_set(err, -EPROTO,
                          "the profile '%s' comes from an older cachegram (format %" PRIu32
@@ -140,7 +138,7 @@ static int check_whole(struct profile *p, struct error *err)
         return error_set(err, -EIO, "cannot read the profile '%s'", p->path);
     /* SQLite rounds the size up to pages, so that it would not notice a truncated last page. */
     if (size < pages * page_bytes)
-        return error_set(err, -EINVAL,
+        return error_set(err, -EBADMSG,
                          "the profile '%s' is truncated (%lld bytes of %lld): record again, or use a backup",
                          p->path, size, pages * page_bytes);
 
@@ -153,8 +151,7 @@ static int check_whole(struct profile *p, struct error *err)
         const char *text = (const char *)sqlite3_column_text(s, 0);
         if (!text || strcmp(text, "ok") != 0) {
             /* The result may span lines ("*** in database main ***", then the finding). */
-            code = error_set(err, -EINVAL, "the profile '%s' is damaged: record again, or use a backup",
-                             p->path);
+            code = profile_damaged(p, err, "its structure");
         }
     }
     sqlite3_finalize(s);
@@ -293,7 +290,7 @@ static sqlite3_stmt *find(struct profile *p, const char *key, int *code, struct 
 {
     sqlite3_stmt *s = profile_stmt(p, "SELECT value FROM run WHERE key = ?", err);
     if (!s) {
-        *code = -EINVAL;
+        *code = -EBADMSG;
         return NULL;
     }
     sqlite3_bind_text(s, 1, key, -1, SQLITE_TRANSIENT);
@@ -331,7 +328,7 @@ int profile_get_number(struct profile *p, const char *key, double *value, struct
     char *end = NULL;
     double number = text ? strtod(text, &end) : 0;
     if (!text || end == text || *end || !isfinite(number)) {
-        code = error_set(err, -EINVAL, "the profile '%s' is damaged: '%s' is not a number", p->path, key);
+        code = profile_damaged(p, err, "'%s' is not a number", key);
     } else {
         /* The text of a real is rounded to 15 digits. */
         *value = sqlite3_column_double(s, 0);
@@ -347,8 +344,7 @@ int profile_line_bytes(struct profile *p, unsigned *line_bytes, struct error *er
     if (code != 0 && code != -ENOENT)
         return code;
     if (!(value >= 1 && value <= MOST_LINE_BYTES) || value != (unsigned)value)
-        return error_set(err, -EINVAL, "the profile '%s' is damaged: its line size is %g bytes", p->path,
-                         value);
+        return profile_damaged(p, err, "its line size is %g bytes", value);
     *line_bytes = (unsigned)value;
     return 0;
 }
@@ -438,7 +434,7 @@ static int get_packed(struct profile *p, uint64_t burst, const char *kind, struc
 {
     sqlite3_stmt *s = profile_stmt(p, "SELECT total, bins FROM histogram WHERE burst = ? AND kind = ?", err);
     if (!s)
-        return -EINVAL;
+        return -EBADMSG;
     sqlite3_bind_int64(s, 1, (sqlite3_int64)burst);
     sqlite3_bind_text(s, 2, kind, -1, SQLITE_STATIC);
     int code = 0, rc = sqlite3_step(s);
@@ -454,10 +450,7 @@ static int get_packed(struct profile *p, uint64_t burst, const char *kind, struc
         if (code == -ENOMEM)
             error_set(err, code, "out of memory reading the profile '%s'", p->path);
         else if (code != 0 || h->total != total)
-            code = error_set(err, -EINVAL,
-                             "the profile '%s' is damaged (the '%s' histogram of burst %" PRIu64
-                             "): record again, or use a backup",
-                             p->path, kind, burst);
+            code = profile_damaged(p, err, "the '%s' histogram of burst %" PRIu64, kind, burst);
     }
     sqlite3_reset(s);
     return code;

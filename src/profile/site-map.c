@@ -90,8 +90,7 @@ struct site_map *site_map_load(struct profile *p, struct error *err)
         code =
             add_process(m, (uint64_t)sqlite3_column_int64(s, 0), bytes, (size_t)sqlite3_column_bytes(s, 1));
         if (code == -EINVAL)
-            error_set(err, code, "the profile '%s' is damaged (blocks): record again, or use a backup",
-                      p->path);
+            profile_damaged(p, err, "blocks");
         else if (code < 0)
             error_set(err, code, "out of memory reading the profile '%s'", p->path);
     }

@@ -21,7 +21,9 @@ int profile_thin_sites(struct profile *p, uint64_t every, uint64_t *left, struct
     int code = PROFILE_EXECUTE(p, err, "DELETE FROM burst_site WHERE burst > 0 AND (burst - 1) % ? <> 0",
                                value_int(every));
     sqlite3_stmt *s =
-        code == 0 ? profile_stmt(p, "SELECT coalesce(sum(length(counts)), 0) FROM burst_site", err) : NULL;
+        code == 0
+            ? profile_stmt(p, "SELECT coalesce(sum(length(counts)), 0) FROM burst_site WHERE burst > 0", err)
+            : NULL;
     if (!s)
         return code < 0 ? code : -EIO;
     if (sqlite3_step(s) == SQLITE_ROW)

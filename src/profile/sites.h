@@ -45,7 +45,8 @@ struct profile_site {
 /* burst 0: of a process' whole life (full mode). */
 int profile_put_sites_counts(struct profile *p, uint64_t burst, uint64_t process, const uint8_t *bytes,
                              size_t size, struct error *err);
-/* Keeps the counts of every `every`th burst only, from the first on; *left: the bytes of these. */
+/* Keeps the counts of every `every`th burst only, from the first on; *left: the bytes of these, without those
+ * of burst 0, which are all kept. */
 int profile_thin_sites(struct profile *p, uint64_t every, uint64_t *left, struct error *err);
 /* Replaces existing rows. */
 int profile_put_blocks(struct profile *p, uint64_t process, const uint8_t *bytes, size_t size,

@@ -36,10 +36,8 @@ static int get_stack(struct profile *p, sqlite3_stmt *s, struct hist *stack, str
     else if (code == -ENOMEM)
         error_set(err, code, "out of memory reading the profile '%s'", p->path);
     else
-        code = error_set(err, -EINVAL,
-                         "the profile '%s' is damaged (the distances of thread %" PRIi64
-                         "): record again, or use a backup",
-                         p->path, (int64_t)sqlite3_column_int64(s, 1));
+        code =
+            profile_damaged(p, err, "the distances of thread %" PRIi64, (int64_t)sqlite3_column_int64(s, 1));
     packed_hist_clear(&packed);
     return code;
 }
@@ -56,7 +54,7 @@ int profile_threads(struct profile *p,
                                    "ORDER BY process, tid",
                                    err);
     if (!s)
-        return -EINVAL;
+        return -EBADMSG;
     struct hist *stack = malloc(sizeof *stack);
     int rc = SQLITE_DONE;
     code = stack ? 0 : error_set(err, -ENOMEM, "out of memory reading the profile '%s'", p->path);

@@ -90,7 +90,7 @@ int profile_time_window_stack(struct profile *p, uint64_t id, int separate, stru
                               : "SELECT stack FROM time_window WHERE id = ?",
                      err);
     if (!s)
-        return -EINVAL;
+        return -EBADMSG;
     sqlite3_bind_int64(s, 1, (sqlite3_int64)id);
     struct packed_hist packed = {.total = 0};
     int code = 0, rc = sqlite3_step(s);
@@ -102,10 +102,7 @@ int profile_time_window_stack(struct profile *p, uint64_t id, int separate, stru
                                       (size_t)sqlite3_column_bytes(s, 0))) == -ENOMEM)
         error_set(err, code, "out of memory reading the profile '%s'", p->path);
     else if (code != 0)
-        code = error_set(err, -EINVAL,
-                         "the profile '%s' is damaged (the distances of window %" PRIu64
-                         "): record again, or use a backup",
-                         p->path, id);
+        code = profile_damaged(p, err, "the distances of window %" PRIu64, id);
     else
         packed_hist_unpack(&packed, stack);
     packed_hist_clear(&packed);

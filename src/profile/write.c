@@ -31,8 +31,9 @@
 /* A commit waits so long for readers, then leaves its data to the next one: the collector must not be
  * delayed. */
 #define COMMIT_WAIT_MS 50
-/* There is no commit after the last one. */
+/* There is no commit after the last one; but a new profile can leave the file to its readers. */
 #define CLOSE_WAIT_MS 10000
+#define NEW_CLOSE_WAIT_MS 1000
 /* Another cachegram locks the folder for some milliseconds. */
 #define LOCK_WAIT_MS 2000
 
@@ -420,17 +421,71 @@ int profile_commit(struct profile *p, struct error *err)
     return exec(p, "PRAGMA synchronous=NORMAL; BEGIN IMMEDIATE", err);
 }
 
+static int write_file(const char *name, const unsigned char *bytes, size_t size)
+{
+    int fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644), code = 0;
+    if (fd < 0)
+        return -errno;
+    for (size_t done = 0; done < size && code == 0;) {
+        ssize_t n = write(fd, bytes + done, size - done);
+        if (n >= 0)
+            done += (size_t)n;
+        else if (errno != EINTR)
+            code = -errno;
+    }
+    if (code == 0 && fsync(fd) != 0)
+        code = -errno;
+    if (close(fd) != 0 && code == 0)
+        code = -errno;
+    if (code != 0)
+        unlink(name);
+    return code;
+}
+
+/*
+ * The last commit, while someone reads the file and does not stop: a new file, with everything, takes its
+ * name, and the reader keeps the old one.
+ */
+static int commit_to_new_file(struct profile *p, struct error *err)
+{
+    sqlite3_int64 size = 0;
+    char *name = NULL;
+    unsigned char *bytes = sqlite3_serialize(p->db, "main", &size, 0);
+    int code = bytes && asprintf(&name, "%s.%d.part", p->path, (int)getpid()) >= 0 ? 0 : -ENOMEM;
+    if (code == 0)
+        code = write_file(name, bytes, (size_t)size);
+    if (code == 0) {
+        /* The rollback removes the journal, which must not be applied to the new file; and our lock: until
+         * that file is there, no other writer may take the name. */
+        int folder = lock_folder(p->path);
+        sqlite3_exec(p->db, "ROLLBACK", NULL, NULL, NULL);
+        if (rename(name, p->path) != 0) {
+            code = -errno;
+            unlink(name);
+        }
+        unlock_folder(folder);
+    }
+    sqlite3_free(bytes);
+    free(name);
+    return code == 0
+               ? 0
+               : error_set(err, code, "cannot write the profile '%s', which another program is reading: %s",
+                           p->path, strerror(-code));
+}
+
 int profile_close(struct profile *p, int complete, struct error *err)
 {
     if (!p)
         return 0;
     int code = 0;
     if (p->writing) {
-        sqlite3_busy_timeout(p->db, CLOSE_WAIT_MS);
+        sqlite3_busy_timeout(p->db, p->made ? NEW_CLOSE_WAIT_MS : CLOSE_WAIT_MS);
         if (complete)
             code = profile_set(p, "complete", "yes", err);
         if (code == 0 && !sqlite3_get_autocommit(p->db))
             code = exec(p, "COMMIT", err);
+        if (code == -EBUSY && p->made)
+            code = commit_to_new_file(p, err);
     }
     profile_free(p);
     return code;

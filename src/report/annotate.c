@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/base-name.h"
+#include "base/fit-text.h"
 #include "base/sizes.h"
 #include "report/hotspot-names.h"
 #include "report/hotspots.h"
@@ -96,13 +97,15 @@ static int objects_width(const struct annotated *part)
 
 static void put_object(FILE *out, const struct annotated_line *line, int width)
 {
-    char text[NAME_ROOM] = "";
+    char text[NAME_ROOM] = "", cut[MOST_WIDTH + 1];
     if (line && line->object && line->misses > 0)
         report_object_name(line->object, text, sizeof text);
-    fprintf(out, "  %-*.*s", width, width, report_make_plain(text));
+    fit_text(cut, (size_t)width + 1, "", text);
+    fprintf(out, "  %-*s", width, report_make_plain(cut));
 }
 
-static void put_line(FILE *out, const struct analysis_annotation *a, const struct report_part *p,
+/* width: of the column of data objects. */
+static void put_line(FILE *out, const struct analysis_annotation *a, const struct report_part *p, int width,
                      uint32_t number, const struct annotated_line *line)
 {
     const char *text = source_line(p, number);
@@ -110,8 +113,8 @@ static void put_line(FILE *out, const struct analysis_annotation *a, const struc
         put_numbers(out, a, line->misses, line->stall, line->references);
     else
         put_words(out, a, "", "", "", "");
-    if (objects_width(p->part))
-        put_object(out, line, objects_width(p->part));
+    if (width)
+        put_object(out, line, width);
     if (number)
         fprintf(out, "  %5" PRIu32 "  ", number);
     else
@@ -120,7 +123,7 @@ static void put_line(FILE *out, const struct analysis_annotation *a, const struc
     putc('\n', out);
 }
 
-static void put_lines(FILE *out, const struct analysis_annotation *a, const struct report_part *p)
+static void put_lines(FILE *out, const struct analysis_annotation *a, const struct report_part *p, int width)
 {
     const struct annotated *part = p->part;
     uint32_t shown = 0; /* the last one */
@@ -136,9 +139,9 @@ static void put_lines(FILE *out, const struct analysis_annotation *a, const stru
             if (!first && from > shown + 1)
                 fputs("    ...\n", out);
             for (uint32_t number = from; number < line->line; number++)
-                put_line(out, a, p, number, NULL);
+                put_line(out, a, p, width, number, NULL);
         }
-        put_line(out, a, p, line->line, line);
+        put_line(out, a, p, width, line->line, line);
         shown = line->line;
         if (!p->source || !shown)
             continue;
@@ -147,49 +150,54 @@ static void put_lines(FILE *out, const struct analysis_annotation *a, const stru
         if (next - shown > LONGEST_GAP)
             for (uint32_t number = shown + 1; number <= shown + CONTEXT && number <= p->source->nlines;
                  number++)
-                put_line(out, a, p, number, NULL);
+                put_line(out, a, p, width, number, NULL);
         if (next - shown > LONGEST_GAP)
             shown += CONTEXT;
     }
 }
 
+/* Lines are in their order. */
 static const struct annotated_line *find_line(const struct annotated *part, uint32_t number)
 {
-    for (size_t i = 0; i < part->nlines; i++)
-        if (part->lines[i].line == number)
-            return &part->lines[i];
-    return NULL;
-}
-
-static int occurs_before(const struct report_part *p, size_t i)
-{
-    for (size_t before = 0; before < i; before++)
-        if (p->insns[before].line == p->insns[i].line)
-            return 1;
-    return 0;
+    size_t low = 0, high = part->nlines;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (part->lines[middle].line < number)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < part->nlines && part->lines[low].line == number ? &part->lines[low] : NULL;
 }
 
 /* A line's numbers are printed where it occurs first: in a loop the compiler may divide it into several
  * places. */
-static void put_insns(FILE *out, const struct analysis_annotation *a, const struct report_part *p)
+static void put_insns(FILE *out, const struct analysis_annotation *a, const struct report_part *p, int width)
 {
     uint32_t line = UINT32_MAX;
+    char *printed =
+        calloc(p->part->nlines + 1, 1); /* of each line, whether its numbers were; NULL: no memory */
     for (size_t i = 0; i < p->ninsns; i++) {
         const struct report_insn *insn = &p->insns[i];
         if (insn->after_gap && i > 0)
             fputs("    ...\n", out);
-        if (insn->line != line && insn->line)
-            put_line(out, a, p, insn->line, occurs_before(p, i) ? NULL : find_line(p->part, insn->line));
+        if (insn->line != line && insn->line) {
+            const struct annotated_line *counts = find_line(p->part, insn->line);
+            char *before = counts && printed ? &printed[counts - p->part->lines] : NULL;
+            put_line(out, a, p, width, insn->line, before && *before ? NULL : counts);
+            if (before)
+                *before = 1;
+        }
         line = insn->line;
         if (insn->counts)
             put_numbers(out, a, insn->counts->misses, insn->counts->stall, insn->counts->references);
         else
             put_words(out, a, "", "", "", "");
-        fprintf(out, "  %*s%8" PRIx64 ":  ", objects_width(p->part) ? objects_width(p->part) + 2 : 0, "",
-                insn->address);
+        fprintf(out, "  %*s%8" PRIx64 ":  ", width ? width + 2 : 0, "", insn->address);
         report_plain(out, insn->text);
         putc('\n', out);
     }
+    free(printed);
 }
 
 static void put_offsets(FILE *out, const struct analysis_annotation *a, const struct annotated *part)
@@ -258,13 +266,14 @@ static void put_text(FILE *out, const struct analysis_annotation *a, const struc
         const struct report_part *p = &parts[i];
         put_head(out, a, p);
         put_words(out, a, "misses", "stall", "miss ratio", "refs");
-        if (objects_width(p->part))
-            fprintf(out, "  %-*s", objects_width(p->part), "data");
+        int width = p->ninsns || *p->part->file ? objects_width(p->part) : 0; /* places have no data */
+        if (width)
+            fprintf(out, "  %-*s", width, "data");
         fprintf(out, "  %5s\n", *p->part->file ? "line" : "place");
         if (p->ninsns)
-            put_insns(out, a, p);
+            put_insns(out, a, p, width);
         else if (*p->part->file)
-            put_lines(out, a, p);
+            put_lines(out, a, p, width);
         else
             put_offsets(out, a, p->part);
     }

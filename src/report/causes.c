@@ -10,7 +10,9 @@
 #include "report/hotspot-names.h"
 
 #define NAME_ROOM REPORT_NAME_ROOM
-#define VICTIM_COLUMNS 32
+/* Width of the column of what misses: as its names need, but at least and at most. */
+#define VICTIM_LEAST 32u
+#define VICTIM_MOST 60u
 /* Least share of all references that a row's conflicts must have to be printed in text. */
 #define LEAST_CONFLICTS 0.001
 #define MOST_CONFLICTS 8 /* lines */
@@ -24,12 +26,24 @@ static void put_name(const struct analysis_hotspots *h, const struct analysis_ho
         snprintf(text, NAME_ROOM, "(cold)");
 }
 
-/* The name of what misses, as wide as its column. */
-static void put_victim(FILE *out, const struct analysis_hotspots *h, const struct analysis_hotspot *row)
+/* The name of what misses. Returns its columns. */
+static size_t victim_name(const struct analysis_hotspots *h, const struct analysis_hotspot *row,
+                          char text[NAME_ROOM])
+{
+    put_name(h, row, text);
+    report_make_plain(text);
+    return report_columns(text, strlen(text));
+}
+
+static size_t victim_columns(const struct analysis_causes *c, size_t n)
 {
     char text[NAME_ROOM];
-    put_name(h, row, text);
-    fprintf(out, "%-*s  ", VICTIM_COLUMNS, report_make_plain(text));
+    size_t widest = VICTIM_LEAST;
+    for (size_t i = 0; i < n; i++) {
+        size_t columns = victim_name(&c->h, c->list[i].victim, text);
+        widest = columns > widest ? columns : widest;
+    }
+    return widest < VICTIM_MOST ? widest : VICTIM_MOST;
 }
 
 static int compare_conflicts(const void *a, const void *b)
@@ -102,6 +116,7 @@ static void put_text(FILE *out, const struct analysis_causes *c, size_t n)
     const struct analysis_hotspots *h = &c->h;
     char size[SIZE_TEXT], text[NAME_ROOM];
     int usual = 0;
+    size_t width = victim_columns(c, n);
     fprintf(out, "Causes of misses by %s%s: LRU cache of %s, %u-byte lines\n",
             h->fields && h->by == ANALYSIS_BY_NOTHING ? "field" : by_names[h->by],
             h->objects && h->by != ANALYSIS_BY_NOTHING ? h->fields ? ", field" : ", object" : "",
@@ -113,12 +128,13 @@ static void put_text(FILE *out, const struct analysis_causes *c, size_t n)
               out);
     else
         fprintf(out, "%.1f%% of the misses are cold: of lines not touched before\n\n", 100 * c->cold);
-    fprintf(out, "%7s   %-*s  %s\n", "misses", VICTIM_COLUMNS, "on lines of", "evicted by");
+    fprintf(out, "%7s   %-*s  %s\n", "misses", (int)width, "on lines of", "evicted by");
     for (size_t i = 0; i < n; i++) {
         const struct analysis_cause *cause = &c->list[i];
         int estimated = cause->evictor && cause->reuses == 0;
         fprintf(out, "%6.2f%%%c  ", 100 * cause->share, estimated ? '~' : ' ');
-        put_victim(out, h, cause->victim);
+        size_t columns = victim_name(h, cause->victim, text);
+        fprintf(out, "%s%*s  ", text, columns < width ? (int)(width - columns) : 0, "");
         put_name(h, cause->evictor, text);
         report_plain(out, text);
         putc('\n', out);

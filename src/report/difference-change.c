@@ -57,6 +57,11 @@ const char *report_for_each(int separate)
     return separate ? ", one for each thread" : "";
 }
 
+const char *report_threads_option(int separate)
+{
+    return separate ? " --threads separate" : "";
+}
+
 const char *report_threads_json(int separate)
 {
     return separate ? "  \"threads\": \"separate\",\n" : "";

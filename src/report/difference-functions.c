@@ -110,7 +110,8 @@ int report_changed_functions(FILE *out, const struct report_difference *d,
                              const struct analysis_function_changes *changes, int objects, const char *why)
 {
     const struct report_functions names = {.objects = objects};
-    const char *what = objects ? "data object" : "function", *option = objects ? "object" : "function";
+    const char *what = objects ? "data object" : "function", *option = objects ? "object" : "function",
+               *threads = report_threads_option(d->curves->before->separate);
     char size[SIZE_TEXT], name[NAME_ROOM];
     size_t found = 0;
     size_format((uint64_t)d->size_bytes, size);
@@ -132,14 +133,14 @@ int report_changed_functions(FILE *out, const struct report_difference *d,
         put_function_row(out, name_of(&names, row, name), objects ? "" : row->module, &row->misses);
     }
     if (found > MOST_CHANGED)
-        fprintf(out, "and %zu more: --by %s --size %s\n", found - MOST_CHANGED, option, size);
+        fprintf(out, "and %zu more: --by %s --size %s%s\n", found - MOST_CHANGED, option, size, threads);
     else if (found == 0 && changes->total.significant)
         fprintf(out,
                 "Misses in a cache of %s changed, but there are too few samples to say by which %s (--by %s "
-                "--size %s: all).\n",
-                size, what, option, size);
+                "--size %s%s: all).\n",
+                size, what, option, size, threads);
     else if (found == 0)
-        fprintf(out, "By %s, no significant change of misses in a cache of %s (--by %s --size %s: all).\n",
-                what, size, option, size);
+        fprintf(out, "By %s, no significant change of misses in a cache of %s (--by %s --size %s%s: all).\n",
+                what, size, option, size, threads);
     return found > 0;
 }

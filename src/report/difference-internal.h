@@ -17,9 +17,10 @@ const char *report_verdict(const struct analysis_change *c);
 void report_files_text(FILE *out, const char *before, const char *after);
 void report_files_json(FILE *out, const char *before, const char *after);
 
-/* After "cache", where each thread has one; and as a member of an object. */
+/* After "cache", where each thread has one; as a member of an object; and as an option of a command. */
 const char *report_for_each(int separate);
 const char *report_threads_json(int separate);
+const char *report_threads_option(int separate);
 
 /* Text: what changed significantly. Each returns whether it printed a list, after which an empty line
  * follows. why: there are no changes to print. */

@@ -190,6 +190,7 @@ static size_t largest_of_phase(const struct analysis_phase_pair *pair, size_t np
 
 int report_changed_phases(FILE *out, const struct report_difference *d)
 {
+    const char *threads = report_threads_option(d->curves->before->separate);
     char size[SIZE_TEXT];
     size_t found = 0;
     if (!d->phases) {
@@ -213,8 +214,8 @@ int report_changed_phases(FILE *out, const struct report_difference *d)
                 size_format((uint64_t)d->points[k].size_bytes, size));
     }
     if (found > MOST_CHANGED)
-        fprintf(out, "and %zu more: --by phase\n", found - MOST_CHANGED);
+        fprintf(out, "and %zu more: --by phase%s\n", found - MOST_CHANGED, threads);
     else if (found == 0)
-        fputs("By phase, no significant change of miss ratios (--by phase: all).\n", out);
+        fprintf(out, "By phase, no significant change of miss ratios (--by phase%s: all).\n", threads);
     return found > 0;
 }

@@ -27,7 +27,8 @@ static int same_place(const struct analysis_finding *a, const struct analysis_fi
     return strcmp(a->function, b->function) == 0 && strcmp(a->module, b->module) == 0 &&
            strcmp(a->file, b->file) == 0 && a->line == b->line && strcmp(a->inlined, b->inlined) == 0 &&
            strcmp(a->caller, b->caller) == 0 && a->caller_line == b->caller_line &&
-           strcmp(a->object, b->object) == 0 && strcmp(a->field, b->field) == 0 && a->remedy == b->remedy;
+           strcmp(a->object, b->object) == 0 && strcmp(a->field, b->field) == 0 && a->remedy == b->remedy &&
+           a->nparts == b->nparts && memcmp(a->parts, b->parts, sizeof a->parts) == 0;
 }
 
 void report_answer_text(FILE *out, const struct analysis_answer *a, const char *whose)
@@ -120,13 +121,17 @@ static void put_advice(FILE *out, const struct analysis_finding *f)
                 size_format((uint64_t)f->size_bytes, at), size_format((uint64_t)f->gone_bytes, size),
                 of_whom(f));
     if (f->remedy == ANALYSIS_REMEDY_ORDER)
-        fprintf(out, " Each step goes %" PRIu64 " bytes %s and uses %.0f of the %u bytes of a line: %s.",
+        fprintf(out, " Each step goes %" PRIu64 " bytes %s and uses %.0f of the %u bytes of a line: %s%s.",
                 (uint64_t)llabs(f->stride), f->stride < 0 ? "back" : "further", f->used_bytes, f->line_bytes,
                 f->stride > -LARGE_STRUCTURE && f->stride < LARGE_STRUCTURE
                     ? "if that is the size of a structure, keep the fields that are used together apart from "
                       "the others; otherwise exchange the loops"
                     : "exchange the loops, or the order of the data, so that neighbours are used one after "
-                      "the other");
+                      "the other",
+                f->crossed
+                    ? "; if other data would then have the large steps, as in a transposition, process "
+                      "both in small blocks instead"
+                    : "");
     else if (f->remedy == ANALYSIS_REMEDY_PACK)
         fprintf(
             out,
@@ -188,7 +193,7 @@ static void put_place(FILE *out, const struct analysis_place *s, const char *res
     fputs(rest, out);
     if (*s->function) {
         fputs(", mostly in ", out);
-        put_code(out, s->function, "", s->file, s->line, "");
+        put_code(out, s->function, "", s->file, s->line, s->inlined);
     }
 }
 
@@ -202,12 +207,23 @@ static void put_shared(FILE *out, const struct analysis_place *s)
             s->line_bytes);
 }
 
+static void put_truly_shared(FILE *out, const struct analysis_place *s)
+{
+    fprintf(out, "About %.0f%% of the references are to lines", 100 * s->share);
+    put_place(out, s, " while another thread writes the same bytes (true sharing)");
+    fputs(". The line moves from cache to cache, however large these are, which the miss ratios here do not "
+          "count: "
+          "let threads exchange data less often (several items at once, a copy of what the others last "
+          "wrote).\n",
+          out);
+}
+
 static void put_conflict(FILE *out, const struct analysis_place *s)
 {
     fprintf(out, "At least about %.0f%% of the references are to lines", 100 * s->share);
     put_place(out, s, " that a cache of 32K with 8 ways has lost, although it has room (conflicts)");
     fprintf(out, ". More than 8 lines in use are multiples of %u bytes apart%s.\n", 64 * s->line_bytes,
-            s->stack ? "" : ": make rows, or gaps between arrays, a line longer");
+            s->stack ? "" : ": make rows, structures, or the gaps between arrays or blocks, a line longer");
 }
 
 /* Not main and its caller in the C library, which have called everything; but of memcpy and the like, main's
@@ -242,7 +258,7 @@ static char *spread_text(const struct analysis_spread *s)
         put_name(out, s->object);
         fputs(s->n > 1 ? ", in several functions" : "", out);
     }
-    if (s->n > (*s->object ? 1 : 0))
+    if (s->n > 0)
         put_functions(out, s);
     putc('.', out);
     if (*s->object && s->used_bytes < s->line_bytes / 2.)
@@ -297,6 +313,15 @@ static void put_spreads(FILE *out, const struct analysis_findings *findings)
             out);
 }
 
+static void put_parts(FILE *out, const struct analysis_finding *f)
+{
+    for (size_t i = 0; i < f->nparts; i++) {
+        fputs(i == 0 ? " (above all in " : i + 1 < f->nparts ? ", " : " and ", out);
+        put_name(out, f->parts[i]);
+    }
+    fputs(f->nparts > 1 ? ", which are inlined)" : f->nparts > 0 ? ", which is inlined)" : "", out);
+}
+
 void report_findings_text(FILE *out, const struct analysis_findings *findings)
 {
     char size[SIZE_TEXT];
@@ -321,6 +346,7 @@ void report_findings_text(FILE *out, const struct analysis_findings *findings)
             put_name(out, f->inlined);
             fputs(", which is inlined)", out);
         }
+        put_parts(out, f);
         if (caller_is_informative(f)) {
             fputs(f->caller_share > NEARLY_ALL ? ", called by " : ", mostly called by ", out);
             put_code(out, f->caller, "", f->caller_file, f->caller_line, "");
@@ -339,6 +365,8 @@ void report_findings_text(FILE *out, const struct analysis_findings *findings)
     put_spreads(out, findings);
     for (size_t i = 0; i < findings->nshared; i++)
         put_shared(out, &findings->shared[i]);
+    for (size_t i = 0; i < findings->ntruly; i++)
+        put_truly_shared(out, &findings->truly[i]);
     for (size_t i = 0; i < findings->nconflicts; i++)
         put_conflict(out, &findings->conflicts[i]);
 }
@@ -357,6 +385,8 @@ static void put_place_json(FILE *out, const struct analysis_place *s)
         report_json_member_string(out, ", ", "file", s->file);
         fprintf(out, ", \"line\": %" PRIu32, s->line);
     }
+    if (*s->inlined)
+        report_json_member_string(out, ", ", "inlined", s->inlined);
     for (size_t i = 0; i < s->nfields; i++) {
         fputs(i == 0 ? ", \"fields\": [" : ", ", out);
         report_json_string(out, field_name(s->fields[i]));
@@ -423,6 +453,11 @@ void report_findings_json(FILE *out, const struct analysis_findings *findings)
             report_json_member_string(out, ", ", "inlined", f->inlined);
             report_json_member_number(out, ", ", "inlined_share", f->inlined_share);
         }
+        for (size_t k = 0; k < f->nparts; k++) {
+            report_json_member_string(out, k ? ", {" : ", \"inlined_parts\": [{", "function", f->parts[k]);
+            report_json_member_number(out, ", ", "share", f->part_shares[k]);
+            fputs(k + 1 < f->nparts ? "}" : "}]", out);
+        }
         if (*f->caller) {
             report_json_member_string(out, ", ", "caller", f->caller);
             if (*f->caller_file) {
@@ -450,6 +485,8 @@ void report_findings_json(FILE *out, const struct analysis_findings *findings)
     fputs(n ? "\n  ],\n" : "],\n", out);
     put_spreads_json(out, findings);
     report_places_json(out, "false_sharing", findings->shared, findings->nshared);
+    fputs(",\n", out);
+    report_places_json(out, "true_sharing", findings->truly, findings->ntruly);
     fputs(",\n", out);
     report_places_json(out, "conflicts", findings->conflicts, findings->nconflicts);
 }

@@ -20,6 +20,14 @@ const char *report_image_name(const struct profile_image *image)
     return *image->path ? base_name(image->path) : "unknown";
 }
 
+int report_hotspot_is_place(const struct analysis_hotspot *row)
+{
+    const char *module = report_image_name(row->image);
+    size_t length = strlen(module);
+    return row->outer && strncmp(row->outer->function, module, length) == 0 &&
+           row->outer->function[length] == '+';
+}
+
 const struct profile_frame *report_hotspot_frame(const struct analysis_hotspots *h,
                                                  const struct analysis_hotspot *row)
 {

@@ -18,6 +18,9 @@ int report_hotspot_is(const struct analysis_hotspots *h, const struct analysis_h
 int report_hotspot_is_inlined(const struct analysis_hotspots *h, const struct analysis_hotspot *row,
                               const char *function);
 
+/* Whether its code has no symbol, and is named by module and offset, such as "libx.so+0x1139". */
+int report_hotspot_is_place(const struct analysis_hotspot *row);
+
 /* Parts of names. */
 
 /* The frame that the row is named by: in a table by function that of the function, not of what is inlined

@@ -12,6 +12,7 @@
 
 #include "base/base-name.h"
 #include "base/sizes.h"
+#include "report/hotspot-names.h"
 
 /* A share is accurate if half its interval is at most that part of it. */
 #define ACCURATE 0.1
@@ -39,15 +40,21 @@ void report_hotspots_source(FILE *out, const struct analysis_hotspots *h)
         fprintf(out, "from all %.0f touches of lines%s; miss ratio %.3f%%\n", h->total.references,
                 report_extent(h->extent), 100 * h->total.miss_ratio);
     else if (h->exact_references > 0)
-        fprintf(out,
-                "from the first %.0f touches of lines, and %.0f in %zu burst%s; miss ratio %.3f%% (%.3f%% to "
-                "%.3f%%)\n",
-                h->exact_references, (double)h->total.recorded - h->exact_references, h->bursts, plural,
-                100 * h->total.miss_ratio, 100 * h->total.ratio_low, 100 * h->total.ratio_high);
+        fprintf(out, "from the first %.0f touches of lines, and %.0f in %zu burst%s", h->exact_references,
+                (double)h->total.recorded - h->exact_references, h->bursts, plural);
     else
-        fprintf(out, "from %zu burst%s, %" PRIu64 " touches of lines; miss ratio %.3f%% (%.3f%% to %.3f%%)\n",
-                h->bursts, plural, h->total.recorded, 100 * h->total.miss_ratio, 100 * h->total.ratio_low,
-                100 * h->total.ratio_high);
+        fprintf(out, "from %zu burst%s, %" PRIu64 " touches of lines", h->bursts, plural, h->total.recorded);
+    if (h->full)
+        return;
+    if (h->no_estimate)
+        fprintf(
+            out,
+            "; miss ratio not known (%.3f%% to %.3f%%)\n"
+            "Too few samples tell misses from hits at this size: other rows may have most of the misses.\n",
+            100 * h->total.ratio_low, 100 * h->total.ratio_high);
+    else
+        fprintf(out, "; miss ratio %.3f%% (%.3f%% to %.3f%%)\n", 100 * h->total.miss_ratio,
+                100 * h->total.ratio_low, 100 * h->total.ratio_high);
 }
 
 void report_hotspots_part(FILE *out, const struct analysis_hotspots *h)
@@ -90,6 +97,27 @@ static double unnamed_share(const struct analysis_hotspots *h)
         if (h->rows[i].image && strcmp(h->rows[i].image->path, "[jit]") == 0)
             share += h->rows[i].shares.misses_share;
     return share;
+}
+
+/* Likewise in code without symbols. */
+#define UNNAMED_CODE 0.2
+
+static void put_unnamed_code(FILE *out, const struct analysis_hotspots *h)
+{
+    const struct analysis_hotspot *first = NULL;
+    double share = 0;
+    for (size_t i = 0; i < h->n; i++)
+        if (h->rows[i].image && !h->rows[i].rest && report_hotspot_is_place(&h->rows[i])) {
+            first = first ? first : &h->rows[i];
+            share += h->rows[i].shares.misses_share;
+        }
+    if (share < UNNAMED_CODE)
+        return;
+    fputs("\nNote: places such as ", out);
+    report_plain(out, first->outer->function);
+    fputs(" are functions of files without symbols: compile with -g and do not\n"
+          "strip, or install the package's debug symbols.\n",
+          out);
 }
 
 /* Least share of the misses in memory without names that is worth a hint at an allocator's operator new. */
@@ -174,6 +202,7 @@ void report_hotspots_notes(FILE *out, const struct analysis_hotspots *h)
               "--perf-basic-prof',\n"
               "'java -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit' and the like.\n",
               out);
+    put_unnamed_code(out, h);
     put_unnamed_blocks(out, h);
     if (h->other_bursts)
         fprintf(out, "\nNote: %zu more bursts have no counts of their code, to keep the profile small.\n",

@@ -19,8 +19,9 @@
 
 const char *const report_by_names[] = {"function", "line", "module", "instruction", ""};
 
-/* Least width of what is before the object. */
-#define CODE_COLUMNS 30
+/* Width of what is before the object: as the names need, but at least and at most. */
+#define CODE_LEAST 30u
+#define CODE_MOST 60u
 
 static void put_place(FILE *out, const struct profile_frame *frame)
 {
@@ -37,14 +38,6 @@ static void put_file(FILE *out, const char *name)
     fputs("  (", out);
     report_plain(out, name);
     putc(')', out);
-}
-
-/* Code without a symbol is named by module and offset. */
-static int begins_with_module(const char *name, const struct analysis_hotspot *row)
-{
-    const char *module = report_image_name(row->image);
-    size_t length = strlen(module);
-    return strncmp(name, module, length) == 0 && name[length] == '+';
 }
 
 /* Bytes of a name in text; what templates have for arguments is left out if it is longer. */
@@ -102,7 +95,7 @@ static void put_code_name(FILE *out, const struct analysis_hotspots *h, const st
             put_callers_briefly(out, h, row->frame);
     }
     if (h->by != ANALYSIS_BY_INSN && !row->rest && row->outer && *row->outer->function &&
-        !begins_with_module(row->outer->function, row))
+        !report_hotspot_is_place(row))
         put_file(out, report_image_name(row->image));
 }
 
@@ -118,17 +111,47 @@ static void put_object_name(FILE *out, const struct analysis_hotspot *row, size_
         put_file(out, base_name(object->module));
 }
 
-/* most: bytes of each name, if templates' arguments can be left out. */
-static void put_row_name(FILE *out, const struct analysis_hotspots *h, const struct analysis_hotspot *row,
-                         size_t most)
+/* most: bytes of each name, if templates' arguments can be left out. The caller frees it; NULL: no memory. */
+static char *code_name(const struct analysis_hotspots *h, const struct analysis_hotspot *row, size_t most)
 {
     char *text = NULL;
     size_t size = 0;
-    FILE *memory = h->objects && h->by != ANALYSIS_BY_NOTHING ? open_memstream(&text, &size) : NULL;
-    if (memory) {
-        put_code_name(memory, h, row, most);
-        if (fclose(memory) == 0)
-            fprintf(out, "%-*s  ", CODE_COLUMNS, text);
+    FILE *memory = open_memstream(&text, &size);
+    if (!memory)
+        return NULL;
+    put_code_name(memory, h, row, most);
+    if (fclose(memory) == 0)
+        return text;
+    free(text);
+    return NULL;
+}
+
+static size_t columns_of(const char *text)
+{
+    return text ? report_columns(text, strlen(text)) : 0;
+}
+
+/* Columns of code in a table that has objects, too. */
+static size_t code_columns(const struct analysis_hotspots *h, size_t most)
+{
+    size_t widest = CODE_LEAST;
+    for (size_t i = 0; i < h->n && h->objects && h->by != ANALYSIS_BY_NOTHING; i++) {
+        char *text = code_name(h, &h->rows[i], most);
+        size_t columns = columns_of(text);
+        widest = columns > widest ? columns : widest;
+        free(text);
+    }
+    return widest < CODE_MOST ? widest : CODE_MOST;
+}
+
+/* most: as for code_name. width: of code, if an object follows. */
+static void put_row_name(FILE *out, const struct analysis_hotspots *h, const struct analysis_hotspot *row,
+                         size_t most, size_t width)
+{
+    if (h->objects && h->by != ANALYSIS_BY_NOTHING) {
+        char *text = code_name(h, row, most);
+        size_t columns = columns_of(text);
+        fprintf(out, "%s%*s  ", text ? text : "", columns < width ? (int)(width - columns) : 0, "");
         free(text);
     } else if (h->by != ANALYSIS_BY_NOTHING) {
         put_code_name(out, h, row, most);
@@ -150,7 +173,7 @@ static void put_use(FILE *out, const struct analysis_hotspot *row, int with_stri
 /* Which of the optional columns a table has. */
 struct columns {
     int stall, used, stride;
-    size_t most; /* see put_row_name */
+    size_t most, code; /* see put_row_name */
 };
 
 static void put_row(FILE *out, const struct analysis_hotspots *h, const struct analysis_hotspot *row,
@@ -170,7 +193,7 @@ static void put_row(FILE *out, const struct analysis_hotspots *h, const struct a
                    s->references_share > 0 || !(s->misses_share > 0) ? s->references_share : NAN, "  ");
     if (columns->used)
         put_use(out, row, columns->stride);
-    put_row_name(out, h, row, columns->most);
+    put_row_name(out, h, row, columns->most, columns->code);
     putc('\n', out);
     report_calls_text(out, h, row);
 }
@@ -183,6 +206,7 @@ static void put_text(FILE *out, const struct analysis_hotspots *h, size_t left_o
                               .most = brief ? BRIEF_MOST : NAME_MOST};
     for (size_t i = 0; i < h->n; i++)
         columns.used |= !isnan(h->rows[i].used_share);
+    columns.code = code_columns(h, columns.most);
     snprintf(rows, sizeof rows, "%s%s%s", report_by_names[h->by],
              h->objects && *report_by_names[h->by] ? ", " : "",
              h->fields    ? "field"
@@ -194,9 +218,13 @@ static void put_text(FILE *out, const struct analysis_hotspots *h, size_t left_o
         report_hotspots_source(out, h);
         putc('\n', out);
     }
-    fprintf(out, "%7s  %s%s%10s  %7s  %s%s%s\n", "misses", h->full ? "" : "    low to high   ",
+    fprintf(out, "%7s  %s%s%10s  %7s  %s%s", "misses", h->full ? "" : "    low to high   ",
             columns.stall ? "  stall  " : "", "miss ratio", "refs", columns.used ? "used  " : "",
-            columns.used && columns.stride ? "  stride  " : "", rows);
+            columns.used && columns.stride ? "  stride  " : "");
+    if (h->objects && *report_by_names[h->by])
+        fprintf(out, "%-*s  %s\n", (int)columns.code, report_by_names[h->by], h->fields ? "field" : "object");
+    else
+        fprintf(out, "%s\n", rows);
     for (size_t i = 0; i < h->n; i++)
         put_row(out, h, &h->rows[i], &columns);
     if (left_out && brief)
@@ -241,7 +269,7 @@ static void put_narrow(FILE *out, const struct analysis_hotspots *h, size_t left
             size_format((uint64_t)h->size_bytes, size));
     for (size_t i = 0; i < h->n; i++) {
         fprintf(out, "%6.2f%%  ", 100 * h->rows[i].shares.misses_share);
-        put_row_name(out, h, &h->rows[i], BRIEF_MOST);
+        put_row_name(out, h, &h->rows[i], BRIEF_MOST, CODE_LEAST);
         putc('\n', out);
     }
     if (left_out)

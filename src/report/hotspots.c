@@ -6,14 +6,18 @@
  */
 #include "report/hotspots.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/base-name.h"
 #include "report/hotspots-internal.h"
 
+/* Largest first; what is not known comes last. */
 static int by_number(double x, double y)
 {
+    if (isnan(x) || isnan(y))
+        return (isnan(x) != 0) - (isnan(y) != 0);
     return x < y ? 1 : x > y ? -1 : 0;
 }
 
@@ -65,17 +69,18 @@ int report_hotspots_have_file(const struct analysis_hotspots *h, const char *fil
     return 0;
 }
 
-void report_hotspots_select(struct analysis_hotspots *h, const struct report_hotspots_view *view)
+size_t report_hotspots_select(struct analysis_hotspots *h, const struct report_hotspots_view *view)
 {
     static int (*const compare[])(const void *, const void *) = {[REPORT_SORT_RATIO] = compare_ratio,
                                                                  [REPORT_SORT_REFS] = compare_refs,
                                                                  [REPORT_SORT_NAME] = compare_name,
                                                                  [REPORT_SORT_STALL] = compare_stall};
-    size_t used = 0;
+    size_t used = 0, asked = 0;
     for (size_t i = 0; i < h->n; i++) {
         const struct analysis_hotspot *row = &h->rows[i];
         if (view->dso && !is_of_file(row, view->dso))
             continue;
+        asked++;
         if (100 * row->shares.misses_share < view->least_percent)
             continue;
         h->rows[used++] = *row;
@@ -85,6 +90,7 @@ void report_hotspots_select(struct analysis_hotspots *h, const struct report_hot
         qsort(h->rows, used, sizeof *h->rows, compare[view->sort]);
     if (view->limit && h->n > view->limit)
         h->n = view->limit;
+    return asked - h->n;
 }
 
 void report_hotspots(FILE *out, const struct analysis_hotspots *h, size_t left_out, enum report_format format)

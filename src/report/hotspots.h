@@ -24,15 +24,15 @@ struct report_hotspots_view {
 
 /* Whether any row is of that file, given as in the view's dso. */
 int report_hotspots_have_file(const struct analysis_hotspots *h, const char *file);
-/* Sorts and shortens h->rows. */
-void report_hotspots_select(struct analysis_hotspots *h, const struct report_hotspots_view *view);
+/* Sorts and shortens h->rows. Returns how many rows the limits left out, of those of the file. */
+size_t report_hotspots_select(struct analysis_hotspots *h, const struct report_hotspots_view *view);
 /* A line of text: the cache of a table, and the phase. */
 void report_hotspots_cache(FILE *out, const struct analysis_hotspots *h);
 /* Likewise: how many references a table is made from. */
 void report_hotspots_source(FILE *out, const struct analysis_hotspots *h);
 /* A note if a part of the phase is not counted. */
 void report_hotspots_part(FILE *out, const struct analysis_hotspots *hotspots);
-/* left_out: rows that report_hotspots_select removed. */
+/* left_out: as report_hotspots_select returns it. */
 void report_hotspots(FILE *out, const struct analysis_hotspots *h, size_t left_out,
                      enum report_format format);
 /* The rows as text, none longer than `width`, without what they are from and what words in them mean. */

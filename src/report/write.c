@@ -248,7 +248,9 @@ char *report_count(double count, char text[REPORT_COUNT])
         snprintf(text, REPORT_COUNT, "%.0f", count);
     else if (count < 999.5e6)
         snprintf(text, REPORT_COUNT, "%.3gM", count * 1e-6);
-    else
+    else if (count < 9999.5e9)
         snprintf(text, REPORT_COUNT, "%.4gG", count * 1e-9);
+    else /* of a run of hours */
+        snprintf(text, REPORT_COUNT, count < 9999.5e12 ? "%.4gT" : "%.0fT", count * 1e-12);
     return text;
 }

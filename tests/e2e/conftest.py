@@ -8,6 +8,7 @@ CACHEGRAM_TEST_LIMIT (seconds a test, default five runs).
 import contextlib
 import fcntl
 import functools
+import hashlib
 import os
 import pathlib
 import shutil
@@ -33,6 +34,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "alone: run after the others, by itself: it confines programs to processors and measures times")
+    config.addinivalue_line("markers", "in_turns: each program in every other mode, and each mode with every other program")
 
 
 # What takes longest, longest first (CPU time): no worker is to begin with one of them when there is little else left.
@@ -40,7 +42,29 @@ LONGEST = ["targets", "harmless", "hunted", "timeline", "watch", "clock", "objec
            "unprofiled", "layout", "fields", "hotspots", "verify"]
 
 
-def pytest_collection_modifyitems(items):
+def without_every_other(items):
+    """Of the tests marked in_turns, half of the combinations of parameters: as the squares of one colour of a chessboard."""
+    values = {}  # by test and parameter, in the order of their first appearance
+    for item in items:
+        if item.get_closest_marker("in_turns") is None:
+            yield item
+            continue
+        place = 0
+        for name, value in item.callspec.params.items():
+            seen = values.setdefault((item.path, item.originalname, name), [])
+            if value not in seen:
+                seen.append(value)
+            place += seen.index(value)
+        if place % 2 == 0:
+            yield item
+
+
+def pytest_collection_modifyitems(config, items):
+    """`make test-long` leaves out none; neither does who names a case."""
+    if not os.environ.get("CACHEGRAM_TEST_LONG") and not any("::" in argument for argument in config.args):
+        kept = list(without_every_other(items))
+        config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+        items[:] = kept
     order = {f"test_{name}.py": i for i, name in enumerate(LONGEST)}
     items.sort(key=lambda item: order.get(item.path.name, len(order)))
 
@@ -269,13 +293,32 @@ def compile_target(source, folder, *options):
         if line.startswith("/* build: "):
             extra = line[len("/* build: "):].split("*/")[0].split()
     if source.suffix == ".rs":
-        subprocess.run(["/usr/bin/rustc", "-O", "-g", "-C", "symbol-mangling-version=v0", "-o", folder / source.stem, source], check=True)
-        return folder / source.stem
+        command = ["/usr/bin/rustc", "-O", "-g", "-C", "symbol-mangling-version=v0", source]
+        return compile_once(command, folder / source.stem)
     compiler = {".cpp": ["g++", "-std=gnu++17"], ".f90": ["gfortran", "-J", folder], ".c": ["gcc", "-std=gnu11"]}[source.suffix]
     library = source.stem.startswith("lib_")
     output = folder / (source.stem + (".so" if library else ""))
     shared = ["-shared", "-fPIC"] if library else []
-    subprocess.run([*compiler, "-O2", "-g", "-Wall", "-Wextra", *options, *shared, "-o", output, source, *extra], check=True)
+    command = [*compiler, "-O2", "-g", "-Wall", "-Wextra", *options, *shared, source, *extra]
+    if source.suffix == ".f90":  # which also writes a module
+        subprocess.run([*command, "-o", output], check=True)
+        return output
+    return compile_once(command, output)
+
+
+def compile_once(command, output):
+    """Programs are kept from one run of the tests to the next, by their sources, the compiler, and its options."""
+    compiler = pathlib.Path(shutil.which(command[0])).resolve()
+    contents = [path.read_bytes() for path in [*sorted(TARGETS.glob("*.h")), *(word for word in command if isinstance(word, pathlib.Path))]]
+    key = hashlib.sha256(repr((command, os.getcwd(), str(compiler), compiler.stat().st_mtime, contents)).encode()).hexdigest()[:16]
+    kept = ROOT / "build" / "test-targets" / f"{output.name}-{key}"
+    if kept.exists():
+        return shutil.copy2(kept, output)
+    subprocess.run([*command, "-o", output], check=True)
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    copy = kept.with_name(f"{kept.name}.{os.getpid()}")  # two at once
+    shutil.copy2(output, copy)
+    copy.rename(kept)
     return output
 
 

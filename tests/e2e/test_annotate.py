@@ -12,7 +12,7 @@ import subprocess
 
 import pytest
 
-from conftest import BURST, FULL, TARGETS, build_target, run
+from conftest import BURST, FULL, TARGETS, build_target, compile_text, run
 
 # The matrix is 8 MB; a column of it has 1024 lines.
 SIZE = ["--size", "32K"]
@@ -60,6 +60,18 @@ def inlined(places, cachegram):
     source, db, program = places["hot_inlined.cpp"]
     assert run([cachegram, "record", *FULL, "-o", db, "--", program, "1"]).status == 0
     return source, db, program
+
+
+def test_the_interval_of_the_curve(places, cachegram, tmp_path):
+    """The miss ratio of a table from bursts is as uncertain as the curve says, which knows more than a table's sites."""
+    _, _, program = places["hot_matrix.c"]
+    db = tmp_path / "p.db"
+    assert run([cachegram, "record", *BURST, "-o", db, "--", program, "30"]).status == 0
+    (point,) = csv.DictReader(io.StringIO(run([cachegram, "mrc", "--sizes", "32K", "--format", "csv", db]).out.decode()))
+    found = re.compile(r"miss ratio [0-9.]+% \(([0-9.]+)% to ([0-9.]+)%\)")
+    low, high = map(float, found.search(annotate(cachegram, db)).groups())
+    assert low <= 100 * float(point["ci_low"]) + 0.001 and high >= 100 * float(point["ci_high"]) - 0.001
+    assert found.search(run([cachegram, "hotspots", *SIZE, db]).out.decode())[0] in annotate(cachegram, db)
 
 
 def test_lines_of_a_function(matrix, cachegram):
@@ -290,6 +302,21 @@ def test_debug_information(way, matrix, cachegram, tmp_path):
         assert worst["line"] == "" and worst["function"] == ("by_columns" if way == "symbols" else worst["function"])
 
 
+def test_wrong_size_of_a_function(cachegram, tmp_path):
+    """Beyond its segment: its instructions are listed as if it had no symbol."""
+    db = tmp_path / "p.db"
+    program = compile_text(tmp_path / "program.c", """
+        static volatile long table[1 << 16];
+        __attribute__((noinline)) void walk(void) { for (long i = 0; i < 1 << 20; i++) table[i * 7919 % (1 << 16)]++; }
+        __asm__(".size walk, 1 << 50");
+        int main(void) { walk(); }""", "-O1", "-g", "-fno-toplevel-reorder")
+    assert "0x4000000000000 FUNC" in subprocess.run(["readelf", "-sW", program], capture_output=True, text=True, check=True).stdout
+    assert run([cachegram, "record", *FULL, "-o", db, "--", program]).status == 0
+    found = rows(cachegram, "--asm", db, "walk")
+    assert any(float(row["miss_share"]) > 0.9 and row["text"].startswith("mov") for row in found if row["offset"])
+    assert len(found) < 100
+
+
 def test_fortran(cachegram, tmp_path):
     source, db = TARGETS / "hot_fortran.f90", tmp_path / "p.db"
     subprocess.run(["gfortran", "-O2", "-g", "-J", tmp_path, "-o", tmp_path / "program", source], check=True)
@@ -332,6 +359,16 @@ def test_unknown_names(matrix, cachegram):
     assert result.status == 1 and result.out == b"" and b"'by_column'" in result.err and result.err.count(b"\n") == 1
     assert run([cachegram, "annotate", db, "matrix.c"]).status == 1  # hot_matrix.c is another file
     assert run([cachegram, "annotate", db, "sources/hot_matrix.c"]).status == 0
+
+
+def test_function_of_many_lines(cachegram, tmp_path):
+    """Time grows like the number of lines, not like its square: this took minutes, and takes half a second."""
+    lines = "".join(f"  s += a[(s + {i * 37}) & 65535]; b[(s ^ {i * 101}) & 65535] += s;\n" for i in range(6000))
+    program = compile_text(tmp_path / "a.c", f"static long a[1 << 16], b[1 << 16];\n__attribute__((noipa)) long f(long s)\n{{\n{lines}  return s;\n}}\n"
+                           "int main(void) { return f(1) == 0; }\n", "-O0", "-g")
+    assert run([cachegram, "record", *FULL, "-o", tmp_path / "p.db", "--", program]).status == 0
+    result = subprocess.run([cachegram, "annotate", *SIZE, "--asm", tmp_path / "p.db", "f"], capture_output=True, text=True, timeout=45)
+    assert result.returncode == 0 and len(re.findall(r"%  \S* +\d+    s \+= a", result.stdout)) == 6000
 
 
 @pytest.mark.parametrize("wrong", [["--size", "x"], ["--prefix-map", "a"], ["--prefix-map", "=a"], ["--nonsense"], ["a", "b", "c"]])

@@ -88,9 +88,11 @@ def test_bursts(cachegram, profile):
 
 @pytest.mark.parametrize("mode", ["full", "burst"])
 def test_stream_is_cold(mode, cachegram, profile):
-    first = causes(cachegram, profile("stream", mode), "--size", "1M")[0]
-    assert first["victim"].startswith("block of stream::bytes hot_causes.c:") and first["evictor"] == "(cold)"
-    assert first["share"] > 0.9
+    db = profile("stream", mode)
+    first = causes(cachegram, db, "--size", "1M")[0]
+    assert first["victim"].startswith("block of stream::bytes hot_causes.c:") and first["share"] > 0.9
+    known = json.loads(run([cachegram, "causes", "--format", "json", db]).out)["cold_share"] is not None
+    assert first["evictor"] == ("(cold)" if known else first["victim"])
 
 
 def test_formats(cachegram, profile):
@@ -128,6 +130,19 @@ def test_in_the_profile(cachegram, profile):
         assert reuses == pytest.approx(60 * 16384, rel=0.05)
         assert connection.execute("SELECT count(*) FROM cause c LEFT JOIN site s ON s.id = c.site "
                                   "LEFT JOIN site t ON t.id = c.victim_site WHERE s.id IS NULL OR t.id IS NULL").fetchone() == (0,)
+
+
+def test_cold_is_not_known(cachegram, profile, tmp_path):
+    """With two watched lines, one of them never touched again, no misses are called cold: half of them would be."""
+    copy = tmp_path / "few.db"
+    copy.write_bytes(profile("two", "burst").read_bytes())
+    with sqlite3.connect(copy) as connection:
+        connection.execute("DELETE FROM watch WHERE id NOT IN (SELECT id FROM watch ORDER BY id LIMIT 2)")
+        connection.execute("UPDATE watch SET outcome_code = 3, outcome = 'dangling'"
+                           " WHERE id = (SELECT min(id) FROM watch)")
+    connection.close()
+    assert json.loads(run([cachegram, "causes", "--format", "json", copy]).out)["cold_share"] is None
+    assert sum(r["share"] for r in causes(cachegram, copy) if r["evictor"] == "(cold)") < 0.1
 
 
 def test_an_older_profile(cachegram, profile, tmp_path):

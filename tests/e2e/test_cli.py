@@ -466,3 +466,18 @@ def test_closed_pipe(full):
     result = cachegram("mrc", full, stdout=write)
     os.close(write)
     assert result.stderr == ""
+
+
+def test_files_that_are_replaced_keep_their_rights(full, tmp_path):
+    """Who could not read the page before cannot afterwards; a new one is as the umask has it."""
+    old, new = tmp_path / "old.html", tmp_path / "new.html"
+    old.write_text("before")
+    for mode in 0o600, 0o640:
+        old.chmod(mode)
+        assert cachegram("html", "-o", old, full).returncode == 0
+        assert old.stat().st_mode & 0o777 == mode and old.stat().st_size > 1000
+    assert cachegram("html", "-o", new, full).returncode == 0
+    umask = os.umask(0)
+    os.umask(umask)
+    assert new.stat().st_mode & 0o777 == 0o666 & ~umask
+    assert not list(tmp_path.glob("*.part"))

@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """The reference clock: counts are exact, local rates tell fast code from slow, and the profile says which clock."""
+import csv
 import functools
+import io
 import os
 import pathlib
+import re
 import sqlite3
 import statistics
 import tempfile
 
 import pytest
 
-from conftest import FULL, run, run_keys, totals
+from conftest import FULL, compile_text, run, run_keys, totals
 from record_command import record_command
 from test_harmless import CASES, FULL_SCALE
 
@@ -85,7 +88,7 @@ def test_ticks(built, record):
     assert len(starts) > 40
     gaps = [b - a for a, b in zip(starts, starts[1:])]
     assert 0.8 * gap < statistics.mean(gaps) - profiled / len(starts) < 1.25 * gap
-    assert 0.25 * gap < statistics.stdev(gaps) < 0.6 * gap
+    assert 0.25 * gap < statistics.stdev(gaps) < 0.7 * gap  # 0.41 of strata, 1 without them; late ticks add to it
 
 
 @pytest.mark.parametrize("slow", [600, 6000])
@@ -179,6 +182,33 @@ def test_string_instructions_uncounted(built, record, cachegram):
         con.execute("update burst set string_hits = 0")
     assert counted == 0 and refs > 1.05 * touches
     assert abs(with_hits / reported() - touches / refs) < 0.05 * touches / refs
+
+
+def test_more_string_hits_in_bursts_than_there_were(cachegram, record, tmp_path):
+    """Shares are parts of a whole all the same: there were functions with 102% of the references, and miss ratios up
+    to 116%."""
+    compile_text(tmp_path / "fills.c", """static char area[1 << 16], table[1 << 20];
+int main(void)
+{
+    unsigned long sum = 0;
+    for (unsigned t = 0; t < 1000000; t++) {
+        char *to = &area[t * 4096 & 0xffff];
+        long n = 4096;
+        __asm__ volatile("rep stosb" : "+D"(to), "+c"(n) : "a"(t) : "memory");
+        for (unsigned i = 0; i < 64; i++)
+            sum += table[(t * 64 + i) * 61 & 0xfffff];
+    }
+    return sum == 1;
+}
+""", "-O1", "-g")
+    result, db = record(["--gap-us", "2000", "--clock", "count"], [tmp_path / "fills"])
+    assert result.status == 0
+    with sqlite3.connect(db) as con:
+        con.execute("update burst set string_hits = 0")
+    rows = csv.DictReader(io.StringIO(run([cachegram, "hotspots", "--size", "32K", "--format", "csv", db]).out.decode()))
+    assert sum(float(row["refs_share"]) for row in rows) == pytest.approx(1)
+    text = run([cachegram, "hotspots", "--size", "32K", db]).out.decode()
+    assert all(float(percent) <= 100 for percent in re.findall(r"([0-9.]+)%", text))
 
 
 def share_of_stores(result, db):

@@ -229,7 +229,7 @@ def test_threads_at_the_same_time(options, cachegram, tmp_path):
     subprocess.run(["gcc", "-O1", "-pthread", "-o", tmp_path / "threads", tmp_path / "threads.c"], check=True)
     db = tmp_path / "p.db"
     for arguments, together in (["together"], True), ([], False):
-        program = [tmp_path / "threads", "500" if options == FULL else "50000", *arguments]
+        program = [tmp_path / "threads", "500" if options == FULL else "200000", *arguments]
         assert run([cachegram, "record", *options, "-o", db, "--", *program]).status == 0
         for command in ("report", "mrc"):
             shown = run([cachegram, command, db]).out

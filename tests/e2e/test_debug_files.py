@@ -188,6 +188,41 @@ def test_split_dwarf(version, cachegram, tmp_path):
     assert rows[0] == rows[1] == ["pick", "6", "main a.c:14", "table", "value", "item"]
 
 
+def test_function_in_another(cachegram, tmp_path):
+    """In assembly language one function may be inside another: what follows it there is the outer one's."""
+    (tmp_path / "walk.s").write_text(
+        ".globl walk\n.type walk, @function\nwalk:\n    jmp 1f\n.type inner, @function\ninner:\n    nop\n.size inner, .-inner\n"
+        "1:  movzbl (%rdi), %eax\n    add $64, %rdi\n    dec %rsi\n    jnz 1b\n    ret\n.size walk, .-walk\n"
+        '.section .note.GNU-stack, "", @progbits\n')
+    (tmp_path / "a.c").write_text("void walk(char *, long);\nstatic char memory[1 << 20];\n"
+                                  "int main(void)\n{\n    walk(memory, 16384);\n    return 0;\n}\n")
+    subprocess.run(["gcc", "-o", "a", "a.c", "walk.s"], cwd=tmp_path, check=True)
+    assert run([cachegram, "record", *FULL, "-o", tmp_path / "p.db", "--", tmp_path / "a"]).status == 0
+    assert hotspots(cachegram, tmp_path / "p.db")[0]["function"] == "walk"
+
+
+@pytest.mark.parametrize("version", ["-gdwarf-5", "-gdwarf-4"])
+def test_function_that_is_left_out(version, cachegram, tmp_path):
+    """The linker leaves it out, but not its debug information: that has addresses from 0 on, and other functions have
+    some of these. What is inlined there has them too, and is in several parts."""
+    lines = "".join(f"    x += mix(x + {i}) * {2 * i + 3};\n    if (x == {i})\n        abort();\n" for i in range(400))
+    (tmp_path / "a.c").write_text(
+        "#include <stdlib.h>\nstatic inline __attribute__((always_inline)) unsigned mix(unsigned x)\n{\n"
+        "    if (__builtin_expect(x % 7 == 3, 0))\n        exit(1);\n    return x ^ x << 13;\n}\n"
+        f"unsigned left_out(unsigned x)\n{{\n{lines}    return x;\n}}\n"
+        "static char memory[1 << 20];\n__attribute__((noinline)) int walk(void)\n{\n    int sum = 0;\n"
+        "    for (char *p = memory; p < memory + sizeof memory; p += 512)\n        sum += p[0] + p[64] * 2 + p[128] * 3 + p[192] * 4 "
+        "+ p[256] * 5 + p[320] * 6 + p[384] * 7;\n    return sum;\n}\nint main(void)\n{\n    return walk();\n}\n")
+    few_rows = ["-gno-column-info", "-gno-variable-location-views", "-gno-statement-frontiers"]
+    subprocess.run(["gcc", "-O1", "-g", version, *few_rows, "-ffunction-sections", "-Wl,--gc-sections", "-pie", "-fPIE", "-o", "a",
+                    "a.c"], cwd=tmp_path, check=True)
+    expected = (tmp_path / "a.c").read_text().splitlines().index(
+        "        sum += p[0] + p[64] * 2 + p[128] * 3 + p[192] * 4 + p[256] * 5 + p[320] * 6 + p[384] * 7;") + 1
+    assert run([cachegram, "record", *FULL, "-o", tmp_path / "p.db", "--", tmp_path / "a"]).status == 0
+    row = hotspots(cachegram, tmp_path / "p.db", "--by", "line")[0]
+    assert (row["function"], row["line"]) == ("walk", str(expected)) and float(row["miss_share"]) > 0.9
+
+
 def test_common_part(cachegram, tmp_path):
     """What several programs have in common may be in a file of its own: distributions do so with dwz. The units there are in no
     language, so that libdw does not know how long arrays are."""

@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import math
+import re
 import sqlite3
 
 import pytest
@@ -21,6 +22,15 @@ def better(tmp_path):
     db.commit()
     db.close()
     return path
+
+
+def test_commands_that_are_named(tmp_path):
+    """They show what the text is about: with a cache for each thread, if that was asked for."""
+    assert cachegram("record", "--mode", "full", "-o", tmp_path / "p.db", "--", "true").returncode == 0
+    for options in [], ["--threads", "separate"]:
+        text = cachegram("diff", *options, tmp_path / "p.db", tmp_path / "p.db").stdout
+        named = re.findall(r"--by (?:function|object) --size 1M(.*): all\)", text)
+        assert [more.split() for more in named] == [options] * 2, text
 
 
 @pytest.fixture

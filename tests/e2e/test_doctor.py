@@ -8,6 +8,8 @@ import pathlib
 import platform
 import subprocess
 
+import pytest
+
 from conftest import run
 
 
@@ -68,3 +70,14 @@ def test_formats_and_misuse(cachegram, tmp_path):
         broken.write_bytes(content)
         broken.chmod(0o755)
         assert run([cachegram, "doctor", broken]).status == 0
+
+
+def test_breakpoints_that_never_fire(cachegram, tmp_path):
+    """Some hypervisors let debug registers be set, and ignore them: a place of the program is then never reached."""
+    found = doctor(cachegram)["breakpoints"]
+    if "never fire" not in found["found"]:
+        pytest.skip("they fire here, or cannot be set")
+    assert found["state"] == "no"
+    result = run([cachegram, "pirate", "--from", "main", "--", "touch", "started"], cwd=tmp_path)
+    assert result.status == 125 and b"never fire here" in result.err and len(result.err.splitlines()) == 1, result.err
+    assert not (tmp_path / "started").exists()

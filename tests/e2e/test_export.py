@@ -199,7 +199,7 @@ def test_json_has_the_tables_of_csv(profile, cachegram, full, tmp_path):
         for name, data in tables.items():
             assert json.loads(command("export", "--to", "json", "--table", name, "--size", "32K", db).stdout) == data
             rows = list(csv.DictReader((folder / f"{name}.csv").open()))
-            if name.startswith("hotspots-") and name != "hotspots-calls" or name in ("false-sharing", "conflicts", "pirate", "curve", "curve-random"):
+            if name.startswith("hotspots-") and name != "hotspots-calls" or name in ("false-sharing", "true-sharing", "conflicts", "pirate", "curve", "curve-random"):
                 assert len(rows_of(data)) == len(rows) > 0, name
         assert tables["run"]["mode"] == "full" and {key for key, value in tables["run"].items() if not isinstance(value, dict)} <= {row["key"] for row in csv.DictReader((folder / "run.csv").open())}
         assert tables["curve"] == json.loads(command("mrc", "--format", "json", db).stdout)
@@ -223,4 +223,45 @@ def test_tables_wrong(full, profile, tmp_path):
     assert command("export", "--to", "csv", "-o", tmp_path / "none", bad).returncode == 1 and not (tmp_path / "none").exists()
     assert command("export", "--to", "csv", "-o", tmp_path / "no" / "folder", full).returncode == 1
     help_text = command("export", "--help").stdout
-    assert all(f"\n  {table} " in help_text for table in ("run", "curve", "timeline", "phases", "hotspots-function-object", "causes", "false-sharing", "conflicts", "pirate"))
+    assert all(f"\n  {table} " in help_text for table in ("run", "curve", "timeline", "phases", "hotspots-function-object", "causes", "false-sharing", "true-sharing", "conflicts", "pirate"))
+
+
+def damaged(profile, tmp_path, change):
+    """A copy of the profile, changed by SQL."""
+    copy = tmp_path / "damaged.db"
+    with sqlite3.connect(profile) as db, sqlite3.connect(copy) as to:
+        db.backup(to)
+        to.execute(change)
+    return copy
+
+
+@pytest.mark.parametrize("kind", ["csv", "json", "prometheus"])
+def test_part_is_damaged(cachegram, profile, tmp_path, kind):
+    """What only one of many tables needs must not be left out in silence."""
+    kinds = {"csv": "reuse", "json": "reuse", "prometheus": "stack"}
+    copy = damaged(profile, tmp_path, f"UPDATE histogram SET total = total + 1 WHERE kind = '{kinds[kind]}'")
+    result = run([cachegram, "export", "--to", kind, "-o", tmp_path / "out", copy])
+    assert (result.status, result.out) == (1, b"")
+    assert result.err.count(b"\n") == 1 and b"damaged (the " in result.err
+    assert not (tmp_path / "out").exists()
+
+
+def test_counts_are_damaged(cachegram, profile, tmp_path):
+    """report has tables of code only if there are some."""
+    copy = damaged(profile, tmp_path, "UPDATE burst_site SET counts = x'ff'")
+    result = run([cachegram, "report", copy])
+    assert (result.status, result.out) == (1, b"")
+    assert b"damaged (counts of sites)" in result.err
+
+
+def test_names_of_a_foreign_profile(cachegram, profile, tmp_path):
+    """Control characters do not reach the terminal, neither in warnings nor in errors."""
+    copy = damaged(profile, tmp_path, "INSERT OR REPLACE INTO run VALUES "
+                   "('unprofiled', char(27) || ']0;x' || char(7)), ('unprofiled_cpu_seconds', 5)")
+    with sqlite3.connect(copy) as db:
+        db.execute("UPDATE process SET exe = '/' || char(27) || '[2J'")
+    warned = run([cachegram, "hotspots", "--size", "32K", copy])
+    assert warned.status == 0 and b"warning" in warned.err and b"]0;x" in warned.err
+    refused = run([cachegram, "hotspots", "--size", "32K", "--comm", "none", copy])
+    assert refused.status == 1 and b"[2J" in refused.err
+    assert not set(b"\x1b\x07") & set(warned.err + refused.err)

@@ -10,7 +10,7 @@ import subprocess
 
 import pytest
 
-from conftest import MODES, TARGETS, build_target, run
+from conftest import MODES, TARGETS, build_target, compile_text, run
 
 # Object, field, type, how it is written.
 PLANTED = {
@@ -66,16 +66,16 @@ BLOCKS = {
     "calloc": ("hot_list.c", [3], "follow", "block of shuffled::nodes hot_list.c:", "next", "node"),
     "malloc": ("hot_blocks.c", ["list", 30], "follow", "block of new_node::n hot_blocks.c:", "next|value[]", "node"),
     "new": ("hot_blocks.cpp", ["new", 30], "main", "block of store::make_item hot_blocks.cpp:", "key", "Item"),
-    "vector": ("hot_cloud.cpp", [30], "model::cloud::sum_charges", "block of model::cloud::cloud hot_cloud.cpp:", "charge", "particle"),
+    "vector": ("hot_cloud.cpp", [30], "model::cloud::sum_charges", "block of main::cloud.particles hot_cloud.cpp:", "charge", "particle"),
     # The library has the function for a const node, too.
     "map": ("hot_blocks.cpp", ["map", 30], "std::_Rb_tree_increment(std::_Rb_tree_node_base*)", "block of store::Table::insert hot_blocks.cpp:",
             "_M_left|_M_right|_M_parent|", "_Rb_tree_node_base|"),
-    "list": ("hot_elements.cpp", ["list", 30], "sum_list", "block of main hot_elements.cpp:", "_M_storage.note[]", "_List_node<order>"),
+    "list": ("hot_elements.cpp", ["list", 30], "sum_list", "block of main hot_elements.cpp:", "note[]", "order"),
     "unique": ("hot_elements.cpp", ["unique", 30], "sum_array", "block of main hot_elements.cpp:", "price", "order"),
     "rust vector": ("hot_rust.rs", ["mass", 30], "hot_rust::bodies::total_mass", "block of hot_rust::bodies::make hot_rust.rs:",
                     "mass", "Body"),
     "rust box": ("hot_rust.rs", ["links", 30], "hot_rust::links::length", "block of hot_rust::links::make hot_rust.rs:", "next", "Link"),
-    "rust map": ("hot_rust.rs", ["prices", 30], "hot_rust::prices::total", "block of hot_rust::prices::make hot_rust.rs:", "__0",
+    "rust map": ("hot_rust.rs", ["prices", 30], "hot_rust::prices::total", "block of hot_rust::prices::make hot_rust.rs:", "0",
                  "(u64, hot_rust::prices::Entry)"),
     "fortran": ("hot_fields.f90", [60], "hot_fields|bodies::total_mass", "bodies::all_bodies",
                 "mass", "body"),
@@ -191,7 +191,7 @@ def test_hash_map_of_rust(cachegram, tmp_path):
     record(cachegram, "full", db, build_target(TARGETS / "hot_rust.rs", tmp_path), "prices", 30)
     rows = {row["field"]: row for row in hotspots(cachegram, db, "--by", "function,field") if row["function"] == "hot_rust::prices::total"}
     assert rows["ctrl"]["field_type"] == "RawTable"
-    assert float(rows["__0"]["miss_share"]) + float(rows["ctrl"]["miss_share"]) > 0.85
+    assert float(rows["0"]["miss_share"]) + float(rows["ctrl"]["miss_share"]) > 0.85
 
 
 def test_enum_of_rust(cachegram, tmp_path):
@@ -209,13 +209,13 @@ def test_empty_base(cachegram, tmp_path):
     db = tmp_path / "p.db"
     record(cachegram, "full", db, build_target(TARGETS / "hot_elements.cpp", tmp_path), "map", 30)
     rows = hotspots(cachegram, db, "--by", "function,field")
-    assert "_M_storage.first" in {row["field"] for row in rows if row["function"] == "sum_keys"}
+    assert "first" in {row["field"] for row in rows if row["function"] == "sum_keys"}
 
 
 # Of hot_declared.cpp: function, object, field, type.
 DECLARED = {
     "weigh": ("weigh", "boxes", "weight", "shape"),
-    "deepen": ("deepen", "block of main hot_declared.cpp:", "depth", "box"),
+    "deepen": ("deepen", "block of main::list hot_declared.cpp:", "depth", "box"),
     "travel": ("travel", "trips", "to|both", ""),
     "read": ("read", "trips", "text._M_dataplus._M_p", ""),
 }
@@ -237,6 +237,46 @@ def test_declared_elsewhere(compiler, cachegram, tmp_path):
         assert float(first["miss_share"]) > 0.4, what
 
 
+@pytest.mark.parametrize("level", ["-O0", "-O2"])
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+def test_array_of_unknown_length(compiler, level, cachegram, tmp_path):
+    """The last member of a structure, whose size does not say where a block of it ends."""
+    program = compile_text(tmp_path / "a.c", """
+        #include <stdio.h>
+        #include <stdlib.h>
+        struct node { long key, level; struct node *next[]; };
+        static __attribute__((noinline)) long walk(const struct node *x, int level)
+        {
+            long sum = 0;
+            for (; x != NULL; x = x->next[level])
+                sum += x->key;
+            return sum;
+        }
+        int main(void)
+        {
+            enum { N = 4000 };
+            struct node **nodes = calloc(N, sizeof *nodes);
+            for (int i = 0; i < N; i++) {
+                nodes[i] = calloc(1, sizeof(struct node) + (unsigned)(i % 3 + 14) * sizeof(struct node *));
+                nodes[i]->key = i;
+            }
+            for (int i = 0; i + 1 < N; i++)
+                for (int k = 0; k < 14; k++)
+                    nodes[i * 1237l % N]->next[k] = nodes[(i + 1) * 1237l % N];
+            long sum = 0;
+            for (int k = 0; k < 30; k++)
+                sum += walk(nodes[0], k % 14);
+            printf("%ld\\n", sum);
+        }
+        """, level, "-g")
+    if compiler != "gcc":
+        subprocess.run([compiler, level, "-g", "-o", program, tmp_path / "a.c"], check=True)
+    record(cachegram, "full", tmp_path / "p.db", program)
+    rows = [row for row in hotspots(cachegram, tmp_path / "p.db", "--by", "function,field") if row["function"] == "walk"]
+    assert {(row["field"], row["field_type"]) for row in rows[:2]} == {("key", "node"), ("next[]", "node")}
+    assert all(float(row["miss_share"]) > 0.1 for row in rows[:2])
+
+
 # Of hot_indexed.c: function, field, type.
 INDEXED = {
     "array": ("sum_values", "value", "item"),
@@ -246,15 +286,18 @@ INDEXED = {
 }
 
 
+@pytest.mark.parametrize("level", ["-O0", "-O2"])
 @pytest.mark.parametrize("scene", INDEXED)
-def test_indexed(scene, cachegram, tmp_path):
+def test_indexed(scene, level, cachegram, tmp_path):
     """Memory of which only the code says what it is, by a pointer in a register and an index, or one loaded from elsewhere."""
+    if (scene, level) == ("inner", "-O0"):
+        pytest.skip("the element's address is a product that is added to that of the array")
     function, field, kind = INDEXED[scene]
     program, db = tmp_path / "hot_indexed", tmp_path / "p.db"
-    subprocess.run(["gcc", "-O2", "-g", "-o", program, TARGETS / "hot_indexed.c"], check=True)
+    subprocess.run(["gcc", level, "-g", "-o", program, TARGETS / "hot_indexed.c"], check=True)
     record(cachegram, "full", db, program, scene)
     rows = hotspots(cachegram, db, "--by", "function,field")
-    first = next(row for row in rows if row["function"] == function and row["object"].startswith("block of main hot_indexed.c:"))
+    first = next(row for row in rows if row["function"] == function and " hot_indexed.c:" in row["object"])
     assert (first["field"], first["field_type"]) == (field, kind)
     assert float(first["miss_share"]) > (0.45 if scene == "member" else 0.8)
 
@@ -331,6 +374,86 @@ def test_argument_of_fortran(cachegram, tmp_path):
     first = hotspots(cachegram, db, "--by", "function,field")[0]
     assert first["function"] == "types::total" and first["object"].startswith("block of ")
     assert (first["field"], first["field_type"]) == ("mass", "body")
+
+
+def test_array_in_a_structure_of_fortran(cachegram, tmp_path):
+    """The call stores what it allocates to the descriptor in a structure that the subroutine gets."""
+    source, program, db = tmp_path / "mesh.f90", tmp_path / "mesh", tmp_path / "p.db"
+    source.write_text("""
+        module types
+          type :: cell
+             real(8) :: u, v, rest(6)
+          end type
+          type :: mesh
+             type(cell), allocatable :: cells(:,:)
+          end type
+        contains
+        subroutine fill(m, n)
+          type(mesh), intent(inout) :: m
+          integer, intent(in) :: n
+          allocate(m%cells(n, n))
+          m%cells%v = 1
+        end subroutine
+        function total(m) result(sum)
+          type(mesh), intent(in) :: m
+          real(8) :: sum
+          integer :: i, k
+          sum = 0
+          do i = 1, size(m%cells, 1)
+             do k = 1, size(m%cells, 2)
+                sum = sum + m%cells(i, k)%v
+             end do
+          end do
+        end function
+        end module
+        program main
+          use types
+          type(mesh) :: all
+          integer :: i
+          real(8) :: sum
+          call fill(all, 200)
+          sum = 0
+          do i = 1, 5
+             sum = sum + total(all)
+          end do
+          print '(f0.1)', sum
+        end program
+        """)
+    subprocess.run(["gfortran", "-O2", "-fno-inline", "-fno-ipa-cp", "-fno-ipa-sra", "-g", "-o", program, source], check=True, cwd=tmp_path)
+    record(cachegram, "full", db, program)
+    first = hotspots(cachegram, db, "--by", "function,field")[0]
+    assert (first["function"], first["field"], first["field_type"]) == ("types::total", "v", "cell")
+    assert first["object"].startswith("block of mesh::cells ")
+
+
+def test_allocators_of_types_of_one_size(cachegram, tmp_path):
+    """GCC makes one function of the allocators of both vectors; debug information has the name of either."""
+    compile_text(tmp_path / "vectors.cpp", """#include <vector>
+struct price { long bid, ask, rest[6]; };
+struct order { long id, count, rest[6]; };
+__attribute__((noinline)) long sum_up(const std::vector<price> &prices, const std::vector<order> &orders)
+{
+    long sum = 0;
+    for (const price &p : prices)
+        sum += p.ask;
+    for (const order &o : orders)
+        sum += o.count;
+    return sum;
+}
+int main(int argc, char **)
+{
+    long n = argc * 30000, sum = 0;
+    std::vector<price> prices(n);
+    std::vector<order> orders(n);
+    for (volatile int t = 0; t < 4; t++)
+        sum += sum_up(prices, orders);
+    return sum == 1;
+}
+""", "-std=c++20", "-O2", "-g", "-w")
+    record(cachegram, "full", tmp_path / "p.db", tmp_path / "vectors")
+    rows = [row for row in hotspots(cachegram, tmp_path / "p.db", "--by", "function,field") if row["function"].startswith("sum_up")]
+    found = {row["object"].split()[2]: (row["field_type"], row["field"]) for row in rows[:2]}
+    assert found == {"main::prices": ("price", "ask"), "main::orders": ("order", "count")}
 
 
 def test_short_loops(cachegram, tmp_path):

@@ -422,6 +422,19 @@ def test_misses_of_many_functions_on_one_table(spread):
                      r"first are f\d \(1\d% of all misses\), f\d \(1\d%\) and f\d \(1\d%\)\. Only 8 of the 64 bytes", text, re.M), text
 
 
+def test_functions_are_of_the_data_that_is_named(spread):
+    """Two functions have more misses than any other, but none of them on the table with most misses."""
+    found, text = spread(SPREAD.replace("ONE", "1").replace("+ f7(c, n) + f8(d, n)", "+ 2 * f7(e, 2 * n) + f8(f, 2 * n)")
+                         .replace("    long sum = 0;\n    for (int i = 0; i < 2",
+                                  "    struct row *e = calloc(2 * n, sizeof *e);\n    struct row *f = calloc(2 * n, sizeof *f);\n"
+                                  "    long sum = 0;\n    for (int i = 0; i < 2"))
+    assert [s["object_share"] for s in found["spread"]] == [pytest.approx(0.6, abs=0.02)] * 2
+    for s in found["spread"]:
+        assert len(s["functions"]) == 3 and not {f["function"] for f in s["functions"]} & {"f7", "f8"}
+        assert all(f["miss_share"] == pytest.approx(0.1, abs=0.02) for f in s["functions"])
+    assert re.search(r"in several functions; first are f\d \((9|10)% of all misses\)", text), text
+
+
 def test_misses_of_many_functions(spread):
     found, text = spread(SPREAD.replace("ONE", "0").replace("get(n)", "calloc(n, sizeof *a)"))
     assert found["findings"] == [] and len(found["spread"]) == 2 and not any("object" in s for s in found["spread"])
@@ -444,3 +457,64 @@ def test_line_of_an_inlined_function(report):
                          .replace("__attribute__((noipa)) ", ""))
     assert (first["function"], first["line"], first["inlined"]) == ("main", 9, "walk")
     assert " are in main (mostly a.c:9 in walk, which is inlined), on data." in text
+
+
+# Into `main` are inlined `search` and `visit` (pointers; most of the misses) and `count` (steps of 256 bytes; has the
+# instruction that fetches most lines): no function and no line has half of the misses.
+SEVERAL = """#include <stdlib.h>
+#define INLINED static inline __attribute__((always_inline))
+struct node { struct node *next, *other; long key, rest[13]; };
+struct node *nodes;
+char *bytes;
+INLINED long search(long i)
+{
+    const struct node *n = &nodes[i];
+    long sum = n->next->next->key;
+    return sum + n->next->next->next->key;
+}
+INLINED long visit(long i)
+{
+    const struct node *n = &nodes[i];
+    long sum = n->other->other->key;
+    return sum + n->other->other->other->key;
+}
+INLINED long count(void)
+{
+    long sum = 0;
+    for (long i = 0; i < 100000; i++)
+        sum += bytes[i * 256];
+    return sum;
+}
+int main(void)
+{
+    nodes = calloc(16384, sizeof *nodes);
+    bytes = malloc(100000 * 256);
+    for (long i = 0; i < 16384; i++) {
+        nodes[i].next = &nodes[(i * 5 + 3) % 16384];
+        nodes[i].other = &nodes[(i * 13 + 7) % 16384];
+    }
+    long sum = count();
+    for (unsigned i = 0, random = 1; i < 40000; i++) {
+        random = random * 1103515245 + 12345;
+        sum += search(random >> 8 & 16383);
+        sum += visit(random >> 16 & 16383);
+    }
+    return sum == 1;
+}
+"""
+
+
+def test_steps_are_those_on_the_data(report):
+    """The instruction that fetches most lines works on other data than what has most misses."""
+    first, text = report(SEVERAL)
+    assert first["function"] == "main" and first["object"].startswith("blocks of nodes ")
+    assert (first["stride_bytes"], first["remedy"]) == (0, "pack")
+
+
+def test_several_inlined_functions(report):
+    """None of which has most of the misses."""
+    first, text = report(SEVERAL)
+    names = [part["function"] for part in first["inlined_parts"]]
+    assert "inlined" not in first and sorted(names) == ["search", "visit"]
+    assert all(0.25 <= part["share"] < 0.5 for part in first["inlined_parts"])
+    assert f" are in main (above all in {' and '.join(names)}, which are inlined), mostly on blocks of nodes a.c:" in text

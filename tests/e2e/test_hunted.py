@@ -21,6 +21,7 @@ SCENES = ["masked-makers", "full-queue", "makers-on-own-stacks", "sent-faults", 
           "blocked-coroutines", "execs-beside-new-threads"]
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("scene", SCENES)
 def test_hunted(built, record, scene, mode):

@@ -27,10 +27,10 @@ PLANTED = {
     "new": ("hot_layout.c", ["new"], (40, 400), "fill_new", "new", "blocks of fill_new::buffer hot_layout.c:{allocated}", "stream"),
     "list": ("hot_list.c", [], (6, 60), "follow", "misses", "blocks of shuffled::nodes hot_list.c:15", "pack"),
     "hash": ("hot_hash.c", [], (10, 100), "look_up", "misses", "table", "pack"),
-    "c++": ("hot_cloud.cpp", [], (60, 8000), "model::cloud::sum_charges", "charge", "blocks of model::cloud::cloud hot_cloud.cpp:{particles}",
+    "c++": ("hot_cloud.cpp", [], (60, 8000), "model::cloud::sum_charges", "charge", "blocks of main::cloud.particles hot_cloud.cpp:{particles}",
             "pack"),
     "c++ columns": ("hot_inlined.cpp", [], (2, 40), "grid::Solver<double>::sum_columns", "misses",
-                    "blocks of grid::Matrix<double>::Matrix hot_inlined.cpp:{data}", "order"),
+                    "blocks of main::matrix.data_ hot_inlined.cpp:{data}", "order"),
     "rust": ("hot_rust.rs", ["mass"], (60, 8000), "hot_rust::bodies::total_mass", "mass",
              "blocks of hot_rust::bodies::make hot_rust.rs:{bodies}", "pack"),
     "rust columns": ("hot_rust.rs", ["columns"], (2, 40), "<hot_rust::grid::Matrix<f64>>::sum_columns", "columns",
@@ -62,6 +62,16 @@ def findings(cachegram, options, db, argv):
     data = json.loads(run([cachegram, "report", "--format", "json", db]).out)
     assert (data["conflicts"], data["false_sharing"]) == ([], [])  # what they miss does not fit into the cache
     return data["findings"]
+
+
+@pytest.mark.parametrize("what", ["turn", "columns"])
+def test_transposition(what, programs, cachegram, tmp_path):
+    """With its loops exchanged it has as many misses, on the other matrix."""
+    db = tmp_path / "p.db"
+    first = findings(cachegram, MODES["full"], db, [programs["hot_layout.c"], what, 2])[0]
+    assert (first["object"], first["remedy"]) == ({"turn": "turned", "columns": "matrix"}[what], "order")
+    text = run([cachegram, "report", db]).out.decode()
+    assert ("as in a transposition, process both in small blocks" in text) == (what == "turn")
 
 
 @pytest.mark.parametrize("mode", OPTIONS)
@@ -181,9 +191,12 @@ def test_the_line_that_calls_a_library(cachegram, tmp_path):
         "    for (volatile int t = 0; t < 8; t++)\n        sum += look_up(orders, keys);\n    return sum == 1;\n}\n", "-O2", "-g")
     found = findings(cachegram, OPTIONS["full"], tmp_path / "p.db", [tmp_path / "orders"])[0]
     assert (found["function"], found["file"], found["line"], found["remedy"]) == ("look_up", str(tmp_path / "orders.cpp"), 8, "pack")
-    assert found["object"] == "blocks of main orders.cpp:17 by _Scoped_node"
+    assert found["object"] == "blocks of main::orders orders.cpp:17 by _Scoped_node"
     said = run([cachegram, "report", tmp_path / "p.db"]).out
-    assert b" are in look_up (orders.cpp:8), mostly on blocks of main orders.cpp:17 by _Scoped_node." in said
+    assert b" are in look_up (orders.cpp:8), mostly on blocks of main::orders orders.cpp:17 by _Scoped_node." in said
+    # The second column begins below its head, also where the first has long names.
+    _, _, _, head, first, second, *_ = run([cachegram, "causes", "--size", "32K", tmp_path / "p.db"]).out.decode().splitlines()
+    assert head.index("evicted by") == first.rindex("block of") == second.rindex("block of")
 
 
 def test_data_in_a_file(cachegram, tmp_path):
@@ -237,16 +250,15 @@ def on_terminal(argv, width, folder):
     """Standard output of a command that has a terminal of that width."""
     ours, its = pty.openpty()
     fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("4H", 24, width, 0, 0))
-    with subprocess.Popen(argv, stdout=its, cwd=folder) as command, open(ours, "rb", buffering=0) as output:
-        os.close(its)
+    # The terminal stays open on this side and the end is marked: some kernels lose what was written last before it is closed.
+    marked = ["sh", "-c", '"$@"; status=$?; echo "it ended"; exit $status', "sh", *argv]
+    with subprocess.Popen(marked, stdout=its, cwd=folder) as command, open(ours, "rb", buffering=0) as output:
         text = b""
-        try:
-            while piece := output.read(4096):
-                text += piece
-        except OSError:  # it has ended
-            pass
+        while not text.endswith(b"it ended\r\n"):
+            text += output.read(4096)
+    os.close(its)
     assert command.returncode == 0
-    return text.decode().replace("\r\n", "\n")
+    return text.decode().removesuffix("it ended\r\n").replace("\r\n", "\n")
 
 
 def test_the_readme(programs, cachegram, tmp_path):

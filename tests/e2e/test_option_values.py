@@ -2,6 +2,7 @@
 """Every option that takes a number or one of several words refuses a bad value: one message, exit status 2, and nothing is
 run or written."""
 import re
+import sqlite3
 
 import pytest
 
@@ -75,6 +76,39 @@ def test_bad_value(command, first, option, operands, tmp_path):
         assert result.stderr.startswith("cachegram") and result.stderr.count("\n") == 1, said
         assert result.stdout == "", said
         assert list(tmp_path.iterdir()) == [], said
+
+
+CONTRADICTIONS = [["record", "--mode", "count", "--clock", "cputime"], ["record", "--clock", "pmu", "--mode", "count"],
+                  ["machine", "--list", "-o", "m.json"], ["machine", "--list", "--reported"],
+                  ["verify", "--keep", "name"], ["verify", "--seed", "1"]]
+
+
+@pytest.mark.parametrize("arguments", CONTRADICTIONS, ids=" ".join)
+def test_contradictions(arguments, operands, tmp_path):
+    """An option that would have no effect is refused, not ignored."""
+    more = [operands["diff"][0]] * 2 if arguments[0] == "verify" else operands[arguments[0]]
+    result = cachegram(*arguments, *more, cwd=tmp_path)
+    assert result.returncode == 2 and result.stderr.count("\n") == 1 and result.stdout == "", result
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_last_mode_counts(tmp_path):
+    """Of several, as of other options."""
+    def clock(*options):
+        assert cachegram("record", *options, "-o", "p.db", "--", "true", cwd=tmp_path).returncode == 0
+        return sqlite3.connect(tmp_path / "p.db").execute("SELECT value FROM run WHERE key = 'clock'").fetchone()
+    usual = clock()
+    assert clock("--mode", "count", "--mode", "burst") == usual
+    assert clock("--mode", "burst", "--mode", "count") == clock("--clock", "count-always")
+
+
+def test_results_of_before_are_kept(tmp_path):
+    """Where there are no new ones, and no empty file is left."""
+    (tmp_path / "r.txt").write_text("earlier\n")
+    for name in "r.txt", "new.txt":
+        assert cachegram("pirate", "--results", name, "--", "./nothing", cwd=tmp_path).returncode in (125, 127)
+    assert (tmp_path / "r.txt").read_text() == "earlier\n"
+    assert not (tmp_path / "new.txt").exists()
 
 
 @pytest.mark.parametrize("debug", ["watch-lines=0", "watch-lines=65", "switch-ms=x", "switch-ms=", "count-vector=14",

@@ -5,6 +5,7 @@ import io
 import json
 import os
 import pathlib
+import re
 import shutil
 import sqlite3
 import subprocess
@@ -166,6 +167,15 @@ def test_causes(opened, profile):
                 assert text == f"{100 * shares[victim, evictor]:.2f}%"
         largest = max(shares, key=shares.get)
         assert largest in [(victim, evictor) for victim, evictor, _ in cells]
+
+
+def test_cold_misses_that_are_not_known(chromium, with_source, tmp_path):
+    """From bursts of a short run: too few watched lines were seen to the end."""
+    html = re.sub(r'"cold_share": [0-9.e-]+', '"cold_share": null', with_source.read_text())
+    (tmp_path / "page.html").write_text(html)
+    chromium.open(tmp_path / "page.html")
+    notes = [t for t in texts(chromium, "#causes p") if t.startswith("In a cache of ")]
+    assert len(notes) == 1 and "how many of the misses are cold is not known" in notes[0] and "\u2013" not in notes[0], notes
 
 
 @pytest.fixture(scope="module")
@@ -684,7 +694,7 @@ def place_profile(path, name):
     CREATE TABLE pirate(id INTEGER PRIMARY KEY, by TEXT, available_bytes, stolen_bytes, valid, intervals, dropped, cpu_ns, units, ns_per_unit, ns_low, ns_high,
       ns_per_ref, cpi, gbps, fetch_ratio, miss_ratio, pirate_fetch_ratio, lost_share);
     INSERT INTO run VALUES('sharing_refs', 1000), ('conflict_refs', 1000), ('pirate_unit', 'run');
-    INSERT INTO sharing VALUES(3, 5, 40, 10);
+    INSERT INTO sharing VALUES(3, 5, 40, 10), (4, 6, 0, 30);
     INSERT INTO conflict VALUES(4, 6, 30);
     INSERT INTO pirate VALUES(1, 'pirate', 8388608, 0, 1, 5, 0, 1e9, 1, 1e9, 9e8, 11e8, 1.25, 0.75, NULL, 0.03, 0.02, 0.001, 0),
       (2, 'pirate', 1048576, 7340032, 0, 5, 0, 1e9, 1, 1e9, 9e8, 11e8, 2.5, 1.5, NULL, 0.06, 0.05, 0.2, 0);""")
@@ -698,6 +708,7 @@ def test_sharing_conflicts_and_pirate(chromium, tmp_path, full):
     chromium.open(page(db, "--sizes", SIZES))
     rows = lambda table: chromium.evaluate(f"[...document.querySelectorAll('#{table} tbody tr')].map(r => [...r.cells].map(c => c.textContent))")
     assert rows("sharing") == [["4.00%", "variable_5", f"{HOSTILE[0]}3 /src/many.c:3"]]
+    assert rows("together") == [["3.00%", "variable_6", f"{HOSTILE[0]}4 /src/many.c:4"]]
     assert rows("conflicts") == [["3.00%", "variable_6", f"{HOSTILE[0]}4 /src/many.c:4"]]
     heads = texts(chromium, "#pirate thead th")
     assert "CPI" in heads and "GB/s" not in heads  # nothing is known of it

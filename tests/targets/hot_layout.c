@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Layouts that waste lines, and the better ones: hot_layout WHAT ROUNDS. WHAT: columns, rows (a matrix of 2
+ * Layouts that waste lines, and the better ones: hot_layout WHAT ROUNDS. WHAT: columns, rows (a matrix of 8
  * MB), fields, packed (one hot field of 16384 records of 128 bytes; these fields alone), new (a buffer that
- * is allocated and filled each time, and never freed).
+ * is allocated and filled each time, and never freed), turn (transposes the matrix).
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -64,16 +64,23 @@ static __attribute__((noinline)) void fill_new(void)
     sink += (double)buffer[7];
 }
 
+static double turned[N][N];
+
+static __attribute__((noinline)) void turn(void)
+{
+    for (int row = 0; row < N; row++)
+        for (int column = 0; column < N; column++)
+            turned[column][row] = matrix[row][column]; // turn
+    sink += turned[7][5];
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
         const char *name;
         void (*run)(void);
-    } list[] = {{"columns", by_columns},
-                {"rows", by_rows},
-                {"fields", sum_fields},
-                {"packed", sum_packed},
-                {"new", fill_new}};
+    } list[] = {{"columns", by_columns}, {"rows", by_rows}, {"fields", sum_fields},
+                {"packed", sum_packed},  {"new", fill_new}, {"turn", turn}};
     int rounds = argc > 2 ? atoi(argv[2]) : 1;
     /* Not by memset: on some machines that is a string instruction, with a reference for each byte. */
     for (int i = 0; i < N * N; i += 4)

@@ -46,13 +46,22 @@ static uint32_t run(void *code, void *stack, uint32_t rounds)
     return result;
 }
 
+/* Some kernels have no segment for code of 32 bits. */
+static int has_segment(unsigned selector)
+{
+    unsigned rights;
+    unsigned char found;
+    __asm__("lar %2, %0\n\tsetz %1" : "=r"(rights), "=r"(found) : "r"(selector) : "cc");
+    return found;
+}
+
 int main(int argc, char **argv)
 {
     int turns = argc > 1 ? atoi(argv[1]) : 40;
     uint32_t rounds = argc > 2 ? (uint32_t)atoi(argv[2]) : 2000000;
     unsigned char *memory =
         mmap(NULL, BYTES, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_32BIT | MAP_ANONYMOUS | MAP_PRIVATE, -1, 0);
-    if (memory == MAP_FAILED)
+    if (memory == MAP_FAILED || !has_segment(COMPATIBLE))
         return 77;
     uint32_t target = (uint32_t)(uintptr_t)back;
     /* xor eax, eax; push eax; pop eax; inc eax; dec ecx; jnz to the push; ljmp 0x33:back */

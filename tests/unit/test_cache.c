@@ -465,6 +465,12 @@ static void packing(void **state)
     assert_int_equal(sim_pack(address, size, store, 7, 64, 1, out, 3 * SIM_PACK_MAX, &taken), 7);
     assert_int_equal(out[1], UINT64_C(0) << SIM_LINE_SHIFT | SIM_STRADDLE | SIM_STORE);
     assert_int_equal(out[4], UINT64_C(1) << SIM_LINE_SHIFT | SIM_STRADDLE | SIM_STORE);
+    /* The longest reference, with a byte in its first line, is just as long as there is room for. */
+    const uint16_t longest = UINT16_MAX;
+    const uint64_t last_byte = 15;
+    assert_int_equal(sim_pack(&last_byte, &longest, store, 1, 16, 0, out, SIM_PACK_MAX, &taken),
+                     SIM_PACK_MAX);
+    assert_int_equal(out[SIM_PACK_MAX - 1] >> SIM_LINE_SHIFT, SIM_PACK_MAX - 1);
 }
 
 static void nonsense(void **state)

@@ -134,12 +134,27 @@ static void test_watched_lines(void **state)
     verbose = 1;
 }
 
+/* References of a run of days on many processors are readable, too. */
+static void test_large_counts(void **state)
+{
+    (void)state;
+    static const struct {
+        double count;
+        const char *text;
+    } counts[] = {{999999, "999999"}, {12.34e6, "12.3M"}, {1234e6, "1.234G"},    {9999.4e9, "9999G"},
+                  {9999.6e9, "10T"},  {86.4e12, "86.4T"}, {9999.6e12, "10000T"}, {1.6e18, "1600000T"}};
+    char text[REPORT_COUNT];
+    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++)
+        assert_string_equal(report_count(counts[i].count, text), counts[i].text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_missed_parts),
         cmocka_unit_test(test_little_sampled),
         cmocka_unit_test(test_watched_lines),
+        cmocka_unit_test(test_large_counts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 #include <cmocka.h>
+#include "analysis/windows.h"
 #include "base/random.h"
 #include "collect/reduce/windows.h"
 #include "collect/tunables.h"
@@ -314,6 +315,37 @@ static void test_ticks(void **state)
     windows_free(w);
 }
 
+/* Between the steps to which distances are rounded, such as at 768 lines. */
+static void test_any_size(void **state)
+{
+    (void)state;
+    enum { LARGEST = 100000 };
+    struct error err;
+    struct windows *w = windows_new(64, 0, &err);
+    struct hist *h = calloc(1, sizeof *h);
+    for (uint64_t distance = 0; distance < LARGEST; distance++)
+        hist_add(h, distance, 3);
+    hist_add(h, UINT64_MAX, 5);
+    struct wire_desc desc = {.tid = 3, .start_ns = 0, .end_ns = 900, .cpu_end_ns = 900};
+    const struct windows_distances distances = {h, HIST_BINS, 0};
+    assert_int_equal(windows_buffer(w, 1, NULL, &desc, h->total, &distances, NULL, NULL, NULL), 0);
+    struct profile *p;
+    size_t n;
+    struct profile_time_window *list = store(w, &n, &p);
+    uint64_t total = h->total;
+    assert_int_equal(n, 1);
+    assert_int_equal(analysis_window_stack(p, list[0].id, 0, h, &err), 0);
+    assert_int_equal(h->total, total);
+    for (uint64_t lines = 1; lines < LARGEST - LARGEST / 10; lines += 1 + lines / 7) {
+        double exact = 3. * (double)(LARGEST - lines) + 5;
+        assert_true(fabs(hist_at_least(h, (double)lines) - exact) < 1);
+    }
+    free(list);
+    free(h);
+    profile_abandon(p);
+    windows_free(w);
+}
+
 /* More windows than there may be: they become longer, and nothing is lost. */
 static void test_joined(void **state)
 {
@@ -427,6 +459,7 @@ int main(void)
         cmocka_unit_test(test_transition_with_few_bursts),
         cmocka_unit_test(test_ticks),
         cmocka_unit_test(test_joined),
+        cmocka_unit_test(test_any_size),
         cmocka_unit_test(test_store_while_running),
         cmocka_unit_test(test_similar_code),
         cmocka_unit_test(test_short_ones),

@@ -149,7 +149,10 @@ static void test_round_trip(void **state)
     assert_string_equal(text, "yes");
     assert_int_equal(profile_get_number(p, "x", &number, &err), 0);
     assert_true(number == 0.1);
-    assert_int_equal(profile_get_number(p, "command", &number, &err), -EINVAL);
+    assert_int_equal(profile_find_damage(p, &err), 0);
+    assert_int_equal(profile_get_number(p, "command", &number, NULL), -EBADMSG);
+    assert_int_equal(profile_find_damage(p, &err), -EBADMSG);
+    assert_non_null(strstr(err.text, "'command' is not a number"));
     assert_int_equal(profile_get(p, "absent", text, sizeof text, &err), -ENOENT);
     struct profile_burst *bursts;
     size_t n;
@@ -293,6 +296,42 @@ static void test_old_is_kept(void **state)
     assert_int_equal(profile_close(q, 0, &err), 0);
 }
 
+/* Nothing is lost if a reader does not stop before the writer is done. */
+static void test_lasting_reader(void **state)
+{
+    (void)state;
+    char text[32], command[256];
+    struct profile *p, *reader, *q;
+    struct error err;
+    assert_int_equal(profile_create(path, &p, &err), 0);
+    assert_int_equal(profile_set(p, "command", "ls", &err), 0);
+    assert_int_equal(profile_commit(p, &err), 0);
+    assert_int_equal(profile_open(path, &reader, &err), 0);
+    for (int i = 0; i < 3; i++) {
+        struct profile_burst burst = {.process = 1};
+        assert_int_equal(profile_add_burst(p, &burst, &err), 0);
+        assert_int_equal(profile_commit(p, &err), 0);
+    }
+    assert_int_equal(profile_close(p, 1, &err), 0);
+    struct profile_burst *bursts;
+    size_t n;
+    assert_int_equal(profile_bursts(reader, &bursts, &n, &err), 0);
+    assert_int_equal(n, 0);
+    free(bursts);
+    assert_int_equal(profile_get(reader, "complete", text, sizeof text, &err), 0);
+    assert_string_equal(text, "no");
+    assert_int_equal(profile_open(path, &q, &err), 0);
+    assert_int_equal(profile_bursts(q, &bursts, &n, &err), 0);
+    assert_int_equal(n, 3);
+    free(bursts);
+    assert_int_equal(profile_get(q, "complete", text, sizeof text, &err), 0);
+    assert_string_equal(text, "yes");
+    assert_int_equal(profile_close(q, 0, &err), 0);
+    assert_int_equal(profile_close(reader, 0, &err), 0);
+    snprintf(command, sizeof command, "test \"$(ls -A '%s')\" = p.db", folder); /* nothing else is left */
+    assert_int_equal(system(command), 0);
+}
+
 /* A writer that commits all the time, killed at a moment we do not choose. */
 static void test_killed_writer(void **state)
 {
@@ -353,6 +392,26 @@ static void test_killed_writer(void **state)
     }
 }
 
+/* Counts of processes whose references were all recorded, in any number, leave those of bursts their room. */
+static void test_thinned(void **state)
+{
+    (void)state;
+    static const uint8_t counts[1000];
+    struct profile *p;
+    struct error err;
+    uint64_t left;
+    assert_int_equal(profile_create(path, &p, &err), 0);
+    for (uint64_t process = 1; process <= 5; process++)
+        assert_int_equal(profile_put_sites_counts(p, 0, process, counts, sizeof counts, &err), 0);
+    for (uint64_t burst = 1; burst <= 7; burst++)
+        assert_int_equal(profile_put_sites_counts(p, burst, 1, counts, burst, &err), 0);
+    assert_int_equal(profile_thin_sites(p, 2, &left, &err), 0);
+    assert_int_equal(left, 1 + 3 + 5 + 7);
+    assert_int_equal(profile_thin_sites(p, 4, &left, &err), 0);
+    assert_int_equal(left, 1 + 5);
+    assert_int_equal(profile_close(p, 1, &err), 0);
+}
+
 static void test_truncated(void **state)
 {
     (void)state;
@@ -362,10 +421,10 @@ static void test_truncated(void **state)
     assert_true(st.st_size > 20000);
     for (off_t size = (st.st_size - 1) / 512 * 512; size > 0; size -= 512) {
         assert_int_equal(truncate(path, size), 0);
-        expect_refused(-EINVAL, "");
+        expect_refused(-EBADMSG, "");
     }
     assert_int_equal(truncate(path, 99), 0);
-    expect_refused(-EINVAL, "truncated");
+    expect_refused(-EBADMSG, "truncated");
     assert_int_equal(truncate(path, 0), 0);
     expect_refused(-EINVAL, "empty");
 }
@@ -521,7 +580,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_round_trip, setup, teardown),
         cmocka_unit_test_setup_teardown(test_watches, setup, teardown),
         cmocka_unit_test_setup_teardown(test_old_is_kept, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_lasting_reader, setup, teardown),
         cmocka_unit_test_setup_teardown(test_killed_writer, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_thinned, setup, teardown),
         cmocka_unit_test_setup_teardown(test_truncated, setup, teardown),
         cmocka_unit_test_setup_teardown(test_damaged, setup, teardown),
         cmocka_unit_test_setup_teardown(test_foreign, setup, teardown),

@@ -252,6 +252,13 @@ static void near_reuses_are_sampled(void **state)
 }
 
 /* The example of shares.c. */
+/* The interval of a share, before it is extended by what one of n bursts represents. */
+static void assert_share_interval(const struct shares_result *r, double low, double high, double n)
+{
+    assert_true(fabs(r->share_low - low * (1 - 1 / n)) < 1e-9);
+    assert_true(fabs(r->share_high - (high + (1 - high) / n)) < 1e-9);
+}
+
 static void shares_by_hand(void **state)
 {
     struct shares *s = shares_new(2, 0, 0, 0);
@@ -267,17 +274,38 @@ static void shares_by_hand(void **state)
     assert_true(fabs(r.misses_share - (0.5)) < 1e-12);
     assert_true(fabs(r.references_share - (0.5)) < 1e-12);
     assert_true(fabs(r.miss_ratio - (0.05)) < 1e-12);
-    assert_true(fabs(r.share_high - r.share_low - (2 * 1.96 * 0.1)) < 1e-9);
+    assert_share_interval(&r, 0.5 - 1.96 * 0.1, 0.5 + 1.96 * 0.1, 2);
     assert_false(r.enough); /* two bursts */
     /* The same with the rate's error: 0.5 * 0.5 * 0.3 beside 0.1. Not of the ratio, nor of all. */
     double ratio = r.ratio_high;
     shares_set_rate_error(s, 0.3);
     shares_result(s, 0, &r);
-    assert_true(fabs(r.share_high - r.share_low - (2 * 1.96 * 0.125)) < 1e-9);
+    assert_share_interval(&r, 0.5 - 1.96 * 0.125, 0.5 + 1.96 * 0.125, 2);
     assert_true(r.ratio_high == ratio);
     shares_total(s, &r);
     assert_true(fabs(r.misses_share - (1)) < 1e-12);
     assert_true(fabs(r.share_high - r.share_low - (0)) < 1e-9);
+    shares_free(s);
+}
+
+/* Nine slow bursts, in which one group has all misses, and one with most references: of the run, they say
+ * little. */
+static void shares_of_few_bursts(void **state)
+{
+    struct shares *s = shares_new(2, 0, 0, 0);
+    struct shares_result r;
+    (void)state;
+    for (int i = 0; i < 9; i++) {
+        shares_add(s, 0, 100, 50, 0);
+        shares_burst(s, 1);
+    }
+    shares_result(s, 0, &r);
+    assert_true(r.enough && r.misses_share == 1 && r.share_high == 1);
+    assert_true(fabs(r.share_low - (1 - 1. / 9)) < 1e-9);
+    shares_add(s, 1, 100, 1, 0);
+    shares_burst(s, 15);
+    shares_result(s, 0, &r);
+    assert_false(r.enough); /* (9 + 15)^2 / (9 + 15^2) bursts */
     shares_free(s);
 }
 
@@ -296,7 +324,7 @@ static void shares_of_what_is_not_decided(void **state)
     assert_true(fabs(r.misses_share - (0.5)) < 1e-12);
     assert_true(fabs(r.miss_ratio - (0.2)) < 1e-12);
     /* With 0.25: 15 of 35, with 0.75: 25 of 45. Linear: 0.25 * (20 - 10) / 40. */
-    assert_true(fabs(r.share_high - (0.5 + 0.0625)) < 1e-9);
+    assert_share_interval(&r, 0.5 - 0.0625, 0.5 + 0.0625, 10);
     assert_true(fabs(r.ratio_low - (0.15)) < 1e-9);
     assert_true(r.enough);
     shares_free(s);
@@ -426,7 +454,8 @@ static void spread_of_bursts(void **state)
         shares_free(spread);
     }
     assert_false(r[0].enough);
-    assert_true(r[1].enough && r[1].share_high - r[1].share_low < 1e-6);
+    assert_true(r[1].enough);
+    assert_share_interval(&r[1], 0.5, 0.5, 10);
     assert_true(r[0].share_high - r[0].share_low > 0.4);
 }
 
@@ -466,7 +495,7 @@ static void far_misses_of_others(void **state)
     assert_true(fabs(r.misses - 100) < 1e-9 && fabs(r.misses_share - 1. / 3) < 1e-9 && r.enough);
     assert_true(isnan(r.miss_ratio) && r.references == 0);
     /* 200 of the 300 misses are not decided. */
-    assert_true(fabs(r.share_high - r.misses_share - 1.96 * 0.1 * 2 / 3) < 1e-9);
+    assert_share_interval(&r, 1. / 3 - 1.96 * 0.1 * 2 / 3, 1. / 3 + 1.96 * 0.1 * 2 / 3, 10);
     shares_set_far(s, far, 7);
     shares_result(s, 1, &r);
     assert_false(r.enough);
@@ -523,7 +552,8 @@ static void a_part_that_is_no_sample(void **state)
     assert_true(fabs(result.misses_share - 0.6) < 1e-12);
     assert_true(fabs(result.references - 120) < 1e-9);
     assert_true(fabs(result.miss_ratio - 0.5) < 1e-12);
-    assert_true(fabs(result.share_high - result.misses_share - 1.96 * 2 / 100) < 1e-9);
+    /* Two bursts represent the fifth of the misses that is a sample. */
+    assert_share_interval(&result, 0.6 - 1.96 * 2 / 100, 0.6 + 1.96 * 2 / 100, 2 / 0.2);
     shares_total(s, &result);
     assert_true(fabs(result.misses - 100) < 1e-9);
     shares_free(s);
@@ -538,6 +568,7 @@ int main(void)
         cmocka_unit_test(counts_survive_the_way_into_the_profile),
         cmocka_unit_test(near_reuses_are_sampled),
         cmocka_unit_test(shares_by_hand),
+        cmocka_unit_test(shares_of_few_bursts),
         cmocka_unit_test(shares_of_what_is_not_decided),
         cmocka_unit_test(far_shares_by_hand),
         cmocka_unit_test(far_shares_by_depth),
