@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* record-debug.c - CACHEGRAM_DEBUG=NAME=N,NAME=N: what tests ask of `record` (tests/README.md). */
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include "cli/cli.h"
@@ -21,6 +22,8 @@ static int set(struct collect_options *o, const char *name, const char *value)
     } known[] = {
         {"watch-lines", 1, WATCH_LINES_MAX, &o->watch_lines},
         {"switch-ms", 1, SWITCH_MS_MAX, &o->switch_ms},
+        {"full-refs", 1, UINT_MAX, &o->full_refs},
+        {"count-refs", 1, UINT_MAX, &o->count_refs},
         {"count-vector", 15, 31, &o->count_vector},
         {"debug-info", 0, 1, &debug_info},
         {"line-filter", 0, 1, &line_filter},

@@ -44,14 +44,16 @@ struct collect_options {
     unsigned line_bytes;
     uint64_t seed;
     enum collect_watch watch;
-    unsigned count_vector; /* for tests, like the next two: count in that vector register; 0: chosen by the
+    unsigned count_vector; /* for tests, like the next four: count in that vector register; 0: chosen by the
                               agent */
     unsigned watch_lines;  /* lines watched after each burst, whatever the cost; 0: chosen by the
                               budget */
     unsigned switch_ms;    /* mean time between switches of full mode, counting and bursts; 0: none */
-    int follow;            /* children too */
-    int objects;           /* data objects are identified, and allocations sampled */
-    int call_graph;        /* call paths are recorded */
+    unsigned full_refs, count_refs; /* the parts that begin a run with an allowance end after so many
+                                       references, whatever they have used; 0: by the allowance */
+    int follow;                     /* children too */
+    int objects;                    /* data objects are identified, and allocations sampled */
+    int call_graph;                 /* call paths are recorded */
     enum collect_reduce reduce;
     enum collect_clock clock; /* of bursts */
     char **argv;              /* the command, NULL-terminated */

@@ -48,6 +48,21 @@ static double counting_ns(const struct run *r)
     return r->pace.counts ? COLLECT_COUNT_PART * (double)r->options->allowance_ns : 0;
 }
 
+/* Whether a part of the run is over that has had so many references and may have spent its share; tests
+ * choose the moment, or after how many references (0: not). */
+static int part_is_over(const struct run *r, uint64_t now_ns, uint64_t references, unsigned chosen, int spent)
+{
+    if (r->pace.switching.mean_ns != 0)
+        return now_ns >= r->pace.switching.next_ns;
+    return chosen != 0 ? references >= chosen : spent;
+}
+
+/* While every reference is counted, and in bursts at that time. */
+static uint64_t counted_references(const struct run *r)
+{
+    return drain_all_counted(r->drain) + reduce_totals(r->reducer)->counted_references;
+}
+
 /* Ends the part in which every reference is counted, after its time, or once the allowance is used up. */
 static void spend_on_counting(struct run *r, uint64_t now_ns)
 {
@@ -55,8 +70,8 @@ static void spend_on_counting(struct run *r, uint64_t now_ns)
     struct budget_use use = used(r);
     struct error err;
     double left_ns = r->pace.left_ns - counted.added_ns - (double)(use.burst_ns + use.recorder_ns);
-    if (r->pace.switching.mean_ns != 0 ? now_ns < r->pace.switching.next_ns
-                                       : counted.native_ns + counted.added_ns < counting_ns(r) && left_ns > 0)
+    if (!part_is_over(r, now_ns, counted_references(r), r->options->count_refs,
+                      counted.native_ns + counted.added_ns >= counting_ns(r) || left_ns <= 0))
         return;
     r->pace.counts = 0;
     r->counted = counted;
@@ -66,9 +81,7 @@ static void spend_on_counting(struct run *r, uint64_t now_ns)
     r->before = used_in_all(r);
     allow_bursts(r, left_ns, counted.native_ns);
     /* About; for whoever reads the profile should the recorder be killed. */
-    profile_set_number(r->profile, "counted_references",
-                       (double)(drain_all_counted(r->drain) + reduce_totals(r->reducer)->counted_references),
-                       &err);
+    profile_set_number(r->profile, "counted_references", (double)counted_references(r), &err);
 }
 
 /*
@@ -100,8 +113,8 @@ static void spend_on_full(struct run *r, uint64_t now_ns, uint64_t buffers)
     double all_ns = (double)spent_ns + backlog_ns(r, buffers, spent_ns),
            allowance_ns = (double)r->options->allowance_ns;
     struct error err;
-    if (r->pace.switching.mean_ns != 0 ? now_ns < r->pace.switching.next_ns
-                                       : all_ns < COLLECT_FULL_PART * allowance_ns)
+    if (!part_is_over(r, now_ns, reduce_totals(r->reducer)->decoded.references, r->options->full_refs,
+                      all_ns >= COLLECT_FULL_PART * allowance_ns))
         return;
     r->pace.left_ns = fmax(0, (1 - COLLECT_NAMING_PART) * allowance_ns - all_ns);
     r->pace.counts = r->clock == COLLECT_CLOCK_COUNT;

@@ -3,6 +3,11 @@
 DEBUG = "CACHEGRAM_DEBUG="
 
 
+def parts(full, counted=4000000000):
+    """Ends full mode, and then counting, after so many references: the machine's speed does not matter."""
+    return [f"{DEBUG}full-refs={full}", f"{DEBUG}count-refs={counted}"]
+
+
 def record_command(cachegram, db, options):
     """Up to the options. Those that are CACHEGRAM_DEBUG=... (tests/README.md) become part of its environment."""
     options = [str(option) for option in options]

@@ -10,6 +10,7 @@ import time
 import pytest
 
 from conftest import run, run_keys, totals
+from record_command import parts
 
 LINES, ROUNDS = 4000, 4  # of tests/targets/sweep.c: a table of 250 KB
 SIZES = ["--sizes", "4K,16K,64K,1M,4M", "--format", "json"]
@@ -76,7 +77,7 @@ def test_the_recorder_is_not_late(record):
 
 def test_bursts_follow(cachegram, built, record):
     """A run that goes on has both parts: the first is counted as it is, the rest by its bursts."""
-    result, db = record(["--allowance", "200ms", "--overhead", "20"], [built / "sweep", LINES, 6000])
+    result, db = record([*parts(1000000, 2000000), "--allowance", "200ms", "--overhead", "20"], [built / "sweep", LINES, 6000])
     keys, sums = run_keys(db), totals(db)
     assert keys["mode"] == "burst" and sums["bursts"] > 0, result.summary
     assert 0 < int(keys["full_references"]) < sums["references"]
@@ -104,9 +105,8 @@ def test_all_are_counted_after_that(cachegram, built, record, name, argv):
     """Between full mode and bursts at moments of CPU time: the number of references of a run that ends there is exact."""
     _, full = record(["--mode", "full"], [built / name, *argv])
     all_of_it = totals(full)["references"]
-    # The slower the machine, the more until the end of the run. A thread may be native for a moment after full mode.
-    for allowance in ("900ms", "900ms", "900ms", "1500ms", "1500ms", "2500ms"):
-        result, db = record(["--allowance", allowance], [built / name, *argv])
+    for _ in range(6):  # a thread may be native for a moment after full mode
+        result, db = record([*parts(1000000), "--allowance", "1s"], [built / name, *argv])
         keys = run_keys(db)
         counted, first = int(float(keys.get("counted_references", 0))), int(keys["full_references"])
         if float(keys.get("rest_cpu_seconds", 1)) == 0 and abs(counted + first - all_of_it) < 3e-3 * all_of_it:
@@ -151,7 +151,7 @@ def test_string_instructions_after_the_last_burst(cachegram, record, tmp_path):
     (tmp_path / "sets.c").write_text(SETS_LAST)
     subprocess.run(["gcc", "-O1", "-g", "-o", "sets", "sets.c"], cwd=tmp_path, check=True)
     for _ in range(5):  # the tail of a burst may contain all of them, which is not told from other references there
-        result, db = record(["--allowance", "3s"], [tmp_path / "sets"])
+        result, db = record([*parts(1000000), "--allowance", "1s"], [tmp_path / "sets"])
         keys = run_keys(db)
         assert float(keys["rest_cpu_seconds"]) == 0, result.summary
         if float(keys["counted_string_references"]) > 0:
@@ -169,13 +169,10 @@ def test_string_instructions_after_the_last_burst(cachegram, record, tmp_path):
 def test_three_parts(cachegram, built, record):
     """A run that goes on after counting has bursts of both kinds, and the curve is that of full mode."""
     argv = [built / "sweep", LINES, 50000]
-    for allowance in ("150ms", "300ms", "600ms"):  # the less is left after the first part, the slower the machine
-        result, db = record(["--allowance", allowance, "--overhead", "20"], argv)
-        keys = run_keys(db)
-        with sqlite3.connect(db) as con:
-            by_references, by_time = con.execute("select total(gap_ns is null), total(gap_ns is not null) from burst where id > 0").fetchone()
-        if by_references > 0:
-            break
+    result, db = record([*parts(1000000, 50000000), "--allowance", "300ms", "--overhead", "20"], argv)
+    keys = run_keys(db)
+    with sqlite3.connect(db) as con:
+        by_references, by_time = con.execute("select total(gap_ns is null), total(gap_ns is not null) from burst where id > 0").fetchone()
     assert by_references > 0 and by_time > 0, result.summary
     assert int(keys["counted_references"]) > 0 and float(keys["rest_cpu_seconds"]) > 0
     report = run([cachegram, "report", "--verbose", db]).out
@@ -185,16 +182,11 @@ def test_three_parts(cachegram, built, record):
 
 
 def record_without_bursts(built, record):
-    """A run that goes on after its first part, but not until the first burst, which depends on the machine's speed."""
-    allowance, references = 50, 60000000
-    for _ in range(16):
-        result, db = record(["--allowance", f"{allowance}ms", "--overhead", "0.001"], [built / "micro", "random", "8388608", references])
-        if int(run_keys(db)["full_references"]) == 0:  # it was spent before the program began
-            allowance *= 2
-        elif totals(db)["bursts"] == 0:
+    """A run that goes on after its first part, but not until the first burst."""
+    for references in (60000000, 20000000, 6000000, 2000000):  # the slower the machine, the earlier a burst comes
+        result, db = record([*parts(500000, 1), "--allowance", "1ms", "--overhead", "0.001"], [built / "micro", "random", "8388608", references])
+        if totals(db)["bursts"] == 0:
             break
-        elif references > 1500000:
-            references //= 2
     assert totals(db)["bursts"] == 0 and int(run_keys(db)["full_references"]) > 0, result.summary
     return db
 

@@ -9,6 +9,7 @@ import sqlite3
 import pytest
 
 from conftest import FULL, compile_text, run
+from record_command import parts, record_command
 
 # Of the misses in 32K, 8 in 9 are on `to`, whose rows are 8000 bytes long.
 TRANSPOSE = """#include <stdlib.h>
@@ -372,7 +373,7 @@ def test_sizes_of_report_are_those_of_mrc(cachegram, tmp_path):
     """Sizes that are on the curve and in the list below it do not count twice where the curve is made to fall."""
     db = tmp_path / "p.db"
     program = compile_text(tmp_path / "x.c", LOOKUPS)
-    assert run([cachegram, "record", "--seed", "1", "--allowance", "100ms", "-o", db, "--", program]).status == 0
+    assert run([*record_command(cachegram, db, [*parts(1000000, 3000000), "--seed", "1", "--allowance", "100ms"]), "--", program]).status == 0
     number = r"(-?[0-9.]+)%"
     shown = re.findall(rf" (\d+[KM]) .*\({number} to {number}\)$", run([cachegram, "report", db]).out.decode(), re.M)
     sizes = ",".join(size for size, _, _ in shown)

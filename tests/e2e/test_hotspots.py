@@ -16,6 +16,7 @@ import subprocess
 import pytest
 
 from conftest import BURST, FULL, ROOT, TARGETS, build_target, compile_text, run, run_keys
+from record_command import parts, record_command
 
 # Program, its argument, function as compiled, function of the line (inlined or the same).
 PLANTED = {
@@ -372,10 +373,7 @@ def test_process_without_bursts(built, cachegram, tmp_path):
     db = tmp_path / "shell.db"
     command = ["sh", "-c", f"sh -c 'echo {'$((1+1)) ' * 200}'; exec {built['hot_matrix']} 60"]
     shell = pathlib.Path("/bin/sh").resolve().name
-    for allowance in ("100ms", "200ms", "400ms", "800ms"):  # the recorder's start must leave some for the shell
-        assert run([cachegram, "record", "--allowance", allowance, "-o", db, "--", *command]).status == 0
-        if run([cachegram, "hotspots", "--comm", shell, db]).status == 0:
-            break
+    assert run([*record_command(cachegram, db, [*parts(1000000, 1), "--allowance", "200ms"]), "--", *command]).status == 0
     for by in ("function", "object"):
         rows = hotspots(cachegram, db, "--size", "32K", "--by", by, "--comm", shell)
         assert sum(float(row["miss_share"]) for row in rows) == pytest.approx(1, abs=1e-6)

@@ -7,6 +7,7 @@ import sqlite3
 import pytest
 
 from conftest import MODES, TARGETS, build_target, run
+from record_command import parts, record_command
 
 # Arguments of line_use, function, share: a line has 64 bytes, a number 8.
 USED = {
@@ -23,7 +24,7 @@ def program(tmp_path_factory):
 
 
 def first_row(cachegram, options, db, argv, by):
-    assert run([cachegram, "record", *options, "-o", db, "--", *argv]).status == 0
+    assert run([*record_command(cachegram, db, options), "--", *argv]).status == 0
     result = run([cachegram, "hotspots", "--format", "csv", "--size", "32K", "--by", by, db])
     assert result.status == 0, result.err
     return next(csv.DictReader(io.StringIO(result.out.decode())))
@@ -46,7 +47,7 @@ def test_fields_of_a_short_run(program, cachegram, tmp_path):
 @pytest.mark.parametrize("options, argv, share, error", [
     (MODES["burst"], ["mixed", 40000], USED["mixed"][2], 0.05),
     # Each burst represents far more than what was recorded completely before.
-    (["--allowance", "300ms"], ["start", 30000, 3000], (3000 * 64 + 27000 * 8) / (30000 * 64), 0.1),
+    ([*parts(1000000, 10000000), "--allowance", "300ms"], ["start", 30000, 3000], (3000 * 64 + 27000 * 8) / (30000 * 64), 0.1),
 ])
 def test_in_bursts(options, argv, share, error, program, cachegram, tmp_path):
     row = first_row(cachegram, options, tmp_path / "p.db", [program, *argv], "function")

@@ -103,7 +103,7 @@ def test_long_spawn(record, built, tmp_path):
     """It waits for a second at most, and the profile names the reason for what it has executed natively after that."""
     result, db = record(FULL, [built / "spawns_meanwhile", tmp_path / "fifo"])
     assert result.status == 0 and result.out == b"1 spawned\n"
-    assert float(run_keys(db)["missed_percent"]) > 50 and "while another program was being executed" in run_keys(db)["missed"]
+    assert float(run_keys(db)["missed_percent"]) > 30 and "while another program was being executed" in run_keys(db)["missed"]
 
 
 @ALWAYS

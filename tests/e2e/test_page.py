@@ -353,7 +353,7 @@ def test_hotspots_of_a_phase(phased_bursts, full):
     of_run, of_a, of_b = ({row["function"]: float(row["refs_share"]) for row in csv_of("hotspots", phased_bursts, *phase)}
                           for phase in ([], ["--phase", a], ["--phase", b]))
     # Four of eight parts are A's, two B's; a burst at a boundary has some of the next one.
-    assert of_a["at_random"] > 0.8 and of_b["in_order"] > 0.8
+    assert of_a["at_random"] > 0.7 and of_b["in_order"] > 0.7
     assert 0.3 < of_run["at_random"] < 0.7 and of_run["in_order"] > 0.1
     assert f"phase {a}\n" in command("hotspots", phased_bursts, "--phase", a).stdout.splitlines(True)[0]
     data = json.loads(command("hotspots", phased_bursts, "--phase", a, "--format", "json").stdout)

@@ -15,6 +15,7 @@ import subprocess
 import pytest
 
 from conftest import FULL, run, run_keys
+from record_command import parts, record_command
 
 DEBUG_INFO = False
 
@@ -69,7 +70,7 @@ def full(cachegram, built, tmp_path_factory):
 def begun_in_full(cachegram, built, tmp_path_factory):
     """First exact windows, then sampled ones."""
     db = tmp_path_factory.mktemp("begun") / "p.db"
-    result = run([cachegram, "record", "-o", db, "--allowance", "300ms", "--", built / "phases", 40])
+    result = run([*record_command(cachegram, db, [*parts(20000000, 20000000), "--allowance", "300ms"]), "--", built / "phases", 40])
     assert result.status == 0, result.err
     return db
 
@@ -433,7 +434,7 @@ def test_references_without_rates(cachegram, built, record):
 
 def test_references_that_were_counted(cachegram, built, record):
     """Where all references are counted, a burst knows how many its thread made before it; so do the windows around it."""
-    result, db = record(["--mode", "count", "--allowance", "300ms"], [built / "phases", 280])
+    result, db = record([*parts(20000000), "--mode", "count", "--allowance", "300ms"], [built / "phases", 280])
     assert result.status == 0, result.err
     windows = windows_of(table(cachegram, "timeline", db, "--sizes", "1M"))
     exact = sum(int(w["refs"]) for w in windows if w["exact"] == "1")
@@ -467,33 +468,26 @@ def test_time_before_exec(cachegram, built, record):
 def test_work_after_execs(cachegram, built, record, tmp_path):
     """A process that executes several programs while everything is counted does not hide what comes after."""
     script = tmp_path / "again"
-    for rounds in (160, 640, 2560):  # the slower the machine, the longer everything is counted
-        script.write_text("#!/bin/sh\n" + BURN.format(2000) + f"[ $1 -gt 0 ] && exec $0 $(($1 - 1))\nexec {built / 'phases'} {rounds}\n")
-        script.chmod(0o755)
-        result, db = record(["--allowance", "1s"], [script, "20"])
-        assert result.status == 0, result.err
-        keys = run_keys(db)
-        with sqlite3.connect(f"file:{db}?mode=ro", uri=True) as con:
-            timed, = con.execute("select count(*) from burst where gap_ns is not null").fetchone()
-            seconds, = con.execute("select coalesce(sum(cpu_ns), 0) / 1e9 from time_window where ticks > 5").fetchone()  # none while all is counted
-        if timed > 3:
-            break
+    script.write_text("#!/bin/sh\n" + BURN.format(2000) + f"[ $1 -gt 0 ] && exec $0 $(($1 - 1))\nexec {built / 'phases'} 160\n")
+    script.chmod(0o755)
+    result, db = record([*parts(4000000, 100000000), "--allowance", "1s"], [script, "20"])
+    assert result.status == 0, result.err
+    keys = run_keys(db)
+    with sqlite3.connect(f"file:{db}?mode=ro", uri=True) as con:
+        timed, = con.execute("select count(*) from burst where gap_ns is not null").fetchone()
+        seconds, = con.execute("select coalesce(sum(cpu_ns), 0) / 1e9 from time_window where ticks > 5").fetchone()  # none while all is counted
     assert timed > 3 and float(keys["rest_cpu_seconds"]) > max(0.5 * seconds, 0.01)
 
 
 def test_references_of_cold_code(cachegram, built, record, tmp_path):
     """Rates before bursts in much code that was new are not used, if most bursts are such."""
-    for allowance in ("200ms", "400ms", "800ms"):  # the slower the machine, the less of the run is counted
-        _, db = record(["--allowance", allowance, "--overhead", "20"], [built / "phases", 80])
-        cold = shutil.copy(db, tmp_path / "cold.db")
-        with sqlite3.connect(cold) as con:
-            changed = con.execute("update burst set new_blocks = 1000, near_per_ns = near_per_ns / 20, "
-                                  "refs_per_ns = refs_per_ns / 20 where start_refs is null and gap_ns is not null").rowcount
-        part = references(cachegram, cold) / references(cachegram, db)
-        if changed > 0 and 0.25 < part < 4:
-            break
-    # A twentieth if they were used. The rate of the counted part differs from that of the rest by up to 2.8 times.
-    assert changed > 0 and 0.25 < part < 4
+    _, db = record([*parts(1000000, 50000000), "--allowance", "300ms", "--overhead", "20"], [built / "sweep", 4000, 50000])
+    cold = shutil.copy(db, tmp_path / "cold.db")
+    with sqlite3.connect(cold) as con:
+        changed = con.execute("update burst set new_blocks = 1000, near_per_ns = near_per_ns / 20, "
+                              "refs_per_ns = refs_per_ns / 20 where start_refs is null and gap_ns is not null").rowcount
+    # A twentieth of what follows if they were used; else that of the counted part.
+    assert changed > 0 and 0.5 < references(cachegram, cold) / references(cachegram, db) < 2
     with sqlite3.connect(cold) as con:  # little of the code was new
         con.execute("update burst set new_blocks = 0")
     known = float(run_keys(db)["counted_references"]) + float(run_keys(db)["full_references"])

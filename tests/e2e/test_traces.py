@@ -85,7 +85,7 @@ def test_trace_holds_every_reference(cachegram, traced, tmp_path):
 def test_bursts_are_marked(cachegram, record, tmp_path):
     trace = tmp_path / "b.trace"
     result, profile = record(["--mode", "burst", "--burst-refs", "5000", "--gap-us", "2000", "--trace", trace],
-                             busy(1000))
+                             busy(5000))
     assert result.status == 0
     out = tmp_path / "b.csv"
     assert run([cachegram, "export", "--to", "csv", "-o", out, trace]).status == 0

@@ -123,8 +123,8 @@ def test_reading_warns_of_the_rest(cachegram, spin, tmp_path):
 
 
 def test_what_is_missing_is_not_all(cachegram, spin, tmp_path):
-    """By default a short run is recorded from its first reference to the last; here that is the shell's part only."""
-    result = run([cachegram, "record", "-o", tmp_path / "p.db", "--", "sh", "-c", "exec " + spin["static"]])
+    """A short run is recorded from its first reference to the last; here that is the shell's part only."""
+    result = run([cachegram, "record", "--allowance", "60s", "-o", tmp_path / "p.db", "--", "sh", "-c", "exec " + spin["static"]])
     said = result.err + result.summary
     assert b"is statically linked" in said and b" references, " in said, said
     assert b"all of them" not in said
@@ -295,7 +295,7 @@ int main(int argc, char **argv)
 """
 
 
-@pytest.mark.parametrize("options", [["--allowance", "1s"], FULL, ["--mode", "count", "--allowance", "1s"]], ids=["default", "full", "count"])
+@pytest.mark.parametrize("options", [["--allowance", "60s"], FULL, ["--mode", "count", "--allowance", "60s"]], ids=["default", "full", "count"])
 @pytest.mark.parametrize("how, processes_with_agent, unknown", [
     ("clone", 1, 1), ("_Fork", 1, 1), ("clone+exec", 2, 0), ("_Fork+exec", 2, 0), ("fork", 2, 0), ("fork+exec", 3, 0), ("system", 2, 0)])
 def test_copies_of_a_process(how, processes_with_agent, unknown, options, cachegram, record, tmp_path):

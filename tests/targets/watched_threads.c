@@ -709,7 +709,7 @@ static void raw(void)
     pthread_t id;
     start(&id, worker, 1);
     CHECK(pipe(ends[0]) == 0);
-    for (int i = 0; i < 30; i++)
+    for (int i = 0; i < 300; i++) /* watching ends at the first call of clone */
         churn_some(0, PAGES, &state, 30000);
     for (long i = 0; i < 2; i++) {
         uint8_t *stack = malloc(STACK);

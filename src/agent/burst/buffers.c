@@ -134,7 +134,6 @@ static void hand_over(struct thread *t, enum wire_end end, uint32_t detail, cons
     struct wire_desc *d = &proc->desc[t->translation.buffer];
     *d = (struct wire_desc){.question = question,
                             .full = t->burst.full != 0,
-                            .seq = __atomic_add_fetch(&proc->next_seq, 1, __ATOMIC_RELAXED),
                             .tid = t->tid,
                             .end = (uint32_t)end,
                             .end_detail = detail,
@@ -175,6 +174,9 @@ static void hand_over(struct thread *t, enum wire_end end, uint32_t detail, cons
     if (memory > proc->count.memory_bytes)
         proc->count.memory_bytes = memory;
     count_add(&proc->count.burst_cpu_ns, burst_cost_ns(d));
+    /* Drawn last, so that the thread is hardly ever preempted between this and handing over: buffers are
+     * taken in this order. */
+    d->seq = __atomic_add_fetch(&proc->next_seq, 1, __ATOMIC_RELAXED);
     __atomic_store_n(&proc->buf_state[t->translation.buffer], WIRE_BUF_READY, __ATOMIC_RELEASE);
     t->translation.buffer = -1;
     doorbell();

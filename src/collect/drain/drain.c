@@ -108,6 +108,15 @@ static uint32_t first_ready(const struct drain *d, const struct slot *slot)
     return best;
 }
 
+/* The ready buffer with that number; nbuffers if there is none. */
+static uint32_t ready_with(const struct drain *d, const struct slot *slot, uint64_t seq)
+{
+    uint32_t n = d->session->layout.nbuffers, i = 0;
+    while (i < n && !(is_ready(slot, i) && slot->proc->desc[i].seq == seq))
+        i++;
+    return i;
+}
+
 /* A buffer's records: a burst, and the tail after it. */
 struct records {
     const uint64_t *words;
@@ -238,10 +247,7 @@ static void look_ahead(struct drain *d, struct slot *slot, uint64_t most)
     struct error err;
     int status = 1;
     while (status > 0 && (waiting = reduce_ahead_waiting(d->reducer)) < most) {
-        uint32_t i = 0;
-        while (i < d->session->layout.nbuffers &&
-               !(is_ready(slot, i) && slot->proc->desc[i].seq == slot->expected_seq + waiting))
-            i++;
+        uint32_t i = ready_with(d, slot, slot->expected_seq + waiting);
         if (i == d->session->layout.nbuffers)
             return;
         struct wire_desc desc = slot->proc->desc[i];
@@ -260,7 +266,8 @@ static void take_buffer(struct drain *d, struct slot *slot, uint32_t i)
     struct reduced reduced = {0};
     struct error err;
 
-    slot->expected_seq = desc.seq + 1;
+    if (desc.seq >= slot->expected_seq)
+        slot->expected_seq = desc.seq + 1;
     d->news = 1;
     drain_store_modules(d, slot);
     if (d->tee != NULL && !d->in_trouble) {
@@ -320,6 +327,27 @@ static int begins_full(const struct drain *d)
     return d->session->layout.begins_full && d->mode == WIRE_MODE_FULL;
 }
 
+/*
+ * The buffer whose turn it is; nbuffers if none is ready. Buffers are taken in the order of their numbers but
+ * for one: a thread that is preempted between drawing a number and handing over does not keep the others
+ * waiting, and its buffer is taken late. But those that are decoded ahead come first, since their distances
+ * have been counted.
+ */
+static uint32_t next_in_turn(const struct drain *d, const struct slot *slot)
+{
+    uint32_t n = d->session->layout.nbuffers, i = first_ready(d, slot);
+    /* A number is missing: during the scan, a thread may have handed over one buffer at a position already
+     * scanned, and a later one at a position still to come. Both are visible now. */
+    if (i < n && slot->proc->desc[i].seq != slot->expected_seq)
+        i = first_ready(d, slot);
+    if (i < n && slot->proc->desc[i].seq != slot->expected_seq && d->reducer != NULL &&
+        reduce_ahead_waiting(d->reducer) > 0) {
+        uint32_t expected = ready_with(d, slot, slot->expected_seq);
+        i = expected < n ? expected : i;
+    }
+    return i;
+}
+
 uint64_t drain_slot(struct drain *d, struct slot *slot)
 {
     uint32_t n = d->session->layout.nbuffers;
@@ -327,16 +355,12 @@ uint64_t drain_slot(struct drain *d, struct slot *slot)
         take_ticks(d, slot);
     uint64_t taken = 0, most = begins_full(d) ? COLLECT_FULL_FIRST_TAKEN : n;
     while (taken < most) {
-        uint32_t i = first_ready(d, slot);
-        /* A number is missing: during the scan, a thread may have handed over one buffer at a position
-         * already scanned, and a later one at a position still to come. All buffers before the one found are
-         * visible now. */
-        if (i < n && slot->proc->desc[i].seq != slot->expected_seq)
-            i = first_ready(d, slot);
+        uint32_t i = next_in_turn(d, slot);
         if (i >= n)
             break;
         count_triggers(d, slot); /* counted before that burst */
-        if (d->reducer != NULL && !d->in_trouble && slot->process.decoder != NULL)
+        if (d->reducer != NULL && !d->in_trouble && slot->process.decoder != NULL &&
+            slot->proc->desc[i].seq == slot->expected_seq)
             look_ahead(d, slot, most - taken);
         take_buffer(d, slot, i);
         taken++;
