@@ -5,7 +5,7 @@ must be seen without hiding everything else.
 
 usage: repeat-failed.py FILE        FILE: the JUnit XML of that run
 
-At most three failed tests are repeated, three times each and alone. The names of those that passed each time are
+At most ten failed tests are repeated, three times each and alone. The names of those that passed each time are
 written to FILE.unstable, for sum_tests.py: they are listed as UNSTABLE instead of FAILED, and their first failure
 is in the log. Each is a fault of the product or of the test that somebody must find.
 """
@@ -16,7 +16,7 @@ import sys
 
 from sum_tests import failed_cases
 
-MOST = 3
+MOST = 10
 TIMES = 3
 
 
