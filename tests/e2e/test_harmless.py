@@ -177,6 +177,7 @@ def same_environment(folder):
 EARLY = {"early": ["--allowance", "300ms"]}  # the modes change in the middle of the run
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize("mode", MODES | EARLY)
 @pytest.mark.parametrize("name", CASES)
 def test_harmless(record, tmp_path, name, mode):

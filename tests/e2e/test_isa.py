@@ -8,6 +8,7 @@ COUNT = 5000
 REFERENCES_COUNT = 1000
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("generator", GENERATORS)
 def test_registers_flags_and_memory(cachegram, tmp_path, generator, place):

@@ -74,12 +74,17 @@ def test_transposition(what, programs, cachegram, tmp_path):
     assert ("as in a transposition, process both in small blocks" in text) == (what == "turn")
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize("mode", OPTIONS)
 @pytest.mark.parametrize("what", PLANTED)
 def test_planted(what, mode, programs, cachegram, tmp_path):
     source, args, rounds, function, mark, name, remedy = PLANTED[what]
     db = tmp_path / "p.db"
-    first = findings(cachegram, OPTIONS[mode], db, [programs[source], *args, rounds[mode == "burst"]])[0]
+    for times in (1, 4):  # on a busy machine there may be too few bursts
+        found = findings(cachegram, OPTIONS[mode], db, [programs[source], *args, times * rounds[mode == "burst"]])
+        if found:
+            break
+    first = found[0]
     assert (first["function"], first["line"]) == (function, marked_line(source, mark))
     assert first["size_bytes"] == 32768
     if mode != "full" and remedy == "stream" and first["cold_share"] is None:  # too few watched lines

@@ -76,6 +76,7 @@ def test_planted(what, mode, program, cachegram, tmp_path):
     assert line["line"] != "" and line["object"] == name
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("pie", ["-pie", "-no-pie"])
 def test_thread_local_variables(mode, pie, cachegram, tmp_path):
