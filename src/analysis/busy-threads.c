@@ -10,14 +10,16 @@
 /* A number of busy ones counts if at least this part of all work was done while so many were busy. */
 #define LEAST_WORK 0.1
 
-enum { EXACT, SAMPLED, KINDS }; /* of work: references, and ns of CPU time */
+/* Of work: references, and ns of CPU time; and CPU time in windows of any kind, by which work of both kinds
+ * at one time is compared. */
+enum { EXACT, SAMPLED, CPU, KINDS };
 
 /* A thread, or a process. */
 struct worker {
     size_t process;
     double rate[KINDS]; /* work for each ns of elapsed time, of the windows that it is in */
     size_t windows, at; /* how many these are; place among those that are in any */
-    double work[KINDS];
+    double work[CPU];
 };
 
 /* A window begins or ends. */
@@ -32,7 +34,7 @@ struct event {
 struct sweep {
     struct worker *workers;
     size_t *active, nactive;
-    double *work[KINDS]; /* by the number of workers that were busy when it was done */
+    double *work[CPU]; /* by the number of workers that were busy when it was done */
 };
 
 /* By group and time; a window that ends when another one begins does not overlap it. */
@@ -80,6 +82,7 @@ static size_t list_events(const struct analysis_windows *w, const struct worker 
                           .change = 1};
         e.rate[x->exact ? EXACT : SAMPLED] =
             (double)(x->exact ? x->references : x->cpu_ns) / (double)(end_ns - x->start_ns);
+        e.rate[CPU] = (double)x->cpu_ns / (double)(end_ns - x->start_ns);
         events[n++] = e;
         e.ns = end_ns;
         e.change = -1;
@@ -102,7 +105,7 @@ static void apply(struct sweep *s, const struct event *e)
         size_t last = s->active[--s->nactive];
         s->active[worker->at] = last;
         s->workers[last].at = worker->at;
-        worker->rate[EXACT] = worker->rate[SAMPLED] = 0;
+        worker->rate[EXACT] = worker->rate[SAMPLED] = worker->rate[CPU] = 0;
     }
 }
 
@@ -117,12 +120,15 @@ static void add_work(struct sweep *s, double ns)
             sum[kind] += rate;
             squares[kind] += rate * rate;
         }
+    int mixed = sum[EXACT] > 0 && sum[SAMPLED] > 0 && sum[CPU] > 0;
     for (size_t i = 0; i < s->nactive; i++) {
         const double *rate = s->workers[s->active[i]].rate;
-        busy += rate[EXACT] * sum[EXACT] > BUSY_SHARE * squares[EXACT] ||
-                rate[SAMPLED] * sum[SAMPLED] > BUSY_SHARE * squares[SAMPLED];
+        int first = mixed ? CPU : EXACT, last = mixed ? CPU : SAMPLED, is_busy = 0;
+        for (int kind = first; kind <= last; kind++)
+            is_busy |= rate[kind] * sum[kind] > BUSY_SHARE * squares[kind];
+        busy += (size_t)is_busy;
     }
-    for (int kind = 0; kind < KINDS; kind++)
+    for (int kind = 0; kind < CPU; kind++)
         s->work[kind][busy] += sum[kind] * ns;
 }
 
@@ -130,7 +136,7 @@ static void add_work(struct sweep *s, double ns)
 static size_t most_busy(const struct sweep *s, size_t nworkers)
 {
     size_t most = 0;
-    for (int kind = 0; kind < KINDS; kind++) {
+    for (int kind = 0; kind < CPU; kind++) {
         double all = 0, above = 0;
         for (size_t i = 0; i <= nworkers; i++)
             all += s->work[kind][i];

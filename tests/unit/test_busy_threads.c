@@ -36,8 +36,9 @@ static int end(void **state)
     return 0;
 }
 
-/* One window of a thread; exact: `work` references, otherwise so many ns of CPU time. */
-static void add(uint64_t process, uint32_t tid, int exact, uint64_t start, uint64_t end_ns, uint64_t work)
+/* One window of a thread; exact: with so many references. */
+static void add_window(uint64_t process, uint32_t tid, int exact, uint64_t start, uint64_t end_ns,
+                       uint64_t references, uint64_t cpu_ns)
 {
     static struct hist none;
     static uint64_t id;
@@ -48,9 +49,15 @@ static void add(uint64_t process, uint32_t tid, int exact, uint64_t start, uint6
                                           .exact = exact,
                                           .start_ns = start,
                                           .end_ns = end_ns,
-                                          .cpu_ns = exact ? 0 : work,
-                                          .references = exact ? work : 0};
+                                          .cpu_ns = cpu_ns,
+                                          .references = references};
     assert_int_equal(profile_add_time_window(p, &w, exact ? &none : NULL, NULL, &err), 0);
+}
+
+/* Likewise; exact: `work` references, otherwise so many ns of CPU time. */
+static void add(uint64_t process, uint32_t tid, int exact, uint64_t start, uint64_t end_ns, uint64_t work)
+{
+    add_window(process, tid, exact, start, end_ns, exact ? work : 0, exact ? 0 : work);
 }
 
 static void expect(size_t threads, size_t processes, double parallel)
@@ -59,6 +66,28 @@ static void expect(size_t threads, size_t processes, double parallel)
     assert_int_equal(busy.processes, processes);
     assert_int_equal(busy.threads, threads);
     assert_true(busy.parallel > parallel - 1e-9 && busy.parallel < parallel + 1e-9);
+}
+
+/* A shell that waits for its only child: all of it was recorded, in one window, and the child sampled later.
+ */
+static void waiting_shell(void **state)
+{
+    (void)state;
+    add_window(1, 1, 1, 0, 10000, 15, 60);
+    add_window(2, 2, 1, 100, 300, 1000, 150);
+    add(2, 2, 0, 300, 10000, 9000);
+    expect(1, 1, 1);
+}
+
+/* Of two processes that work all the time one is recorded longer than the other. */
+static void recorded_longer(void **state)
+{
+    (void)state;
+    add_window(1, 1, 1, 0, 5000, 200, 4500);
+    add_window(2, 2, 1, 0, 100, 1000, 90);
+    add(1, 1, 0, 5000, 10000, 4500);
+    add(2, 2, 0, 100, 10000, 9000);
+    expect(1, 2, 1);
 }
 
 static void nothing(void **state)
@@ -135,8 +164,8 @@ static void processes(void **state)
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
-    const struct CMUnitTest tests[] = {TEST(nothing),         TEST(many_equal), TEST(main_and_helper),
-                                       TEST(those_that_wait), TEST(unequal),    TEST(one_after_the_other),
-                                       TEST(processes)};
+    const struct CMUnitTest tests[] = {TEST(nothing),         TEST(many_equal),    TEST(main_and_helper),
+                                       TEST(those_that_wait), TEST(unequal),       TEST(one_after_the_other),
+                                       TEST(processes),       TEST(waiting_shell), TEST(recorded_longer)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
