@@ -8,6 +8,7 @@
 
 #include "base/sizes.h"
 #include "report/hotspot-names.h"
+#include "report/hotspots.h"
 
 #define NAME_ROOM REPORT_NAME_ROOM
 /* Width of the column of what misses: as its names need, but at least and at most. */
@@ -147,6 +148,7 @@ static void put_text(FILE *out, const struct analysis_causes *c, size_t n)
             "\n~: too few reuses were sampled; these misses are divided among all data in proportion to the\n"
             "misses of that data.\n",
             out);
+    report_hotspots_unseen_strings(out, h);
     put_conflicts_text(out, c);
 }
 

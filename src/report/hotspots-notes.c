@@ -165,6 +165,16 @@ static void put_unnamed_blocks(FILE *out, const struct analysis_hotspots *h)
                 allocator, allocator);
 }
 
+void report_hotspots_unseen_strings(FILE *out, const struct analysis_hotspots *h)
+{
+    if (h->unseen_strings >= UNSEEN_STRINGS)
+        fprintf(out,
+                "\nNote: bursts have too few of the long string instructions of memset and memcpy. About "
+                "%.0f%% of the misses\n"
+                "are estimated to be theirs, and are in no row.\n",
+                100 * h->unseen_strings);
+}
+
 void report_hotspots_notes(FILE *out, const struct analysis_hotspots *h)
 {
     int few = 0, guessed = 0, calls = 0;
@@ -190,12 +200,7 @@ void report_hotspots_notes(FILE *out, const struct analysis_hotspots *h)
             "\nNote: too few watched lines: where the bursts do not show whether a reference hits, half are\n"
             "assumed to miss.\n",
             out);
-    if (h->unseen_strings >= UNSEEN_STRINGS)
-        fprintf(out,
-                "\nNote: bursts have too few of the long string instructions of memset and memcpy. About "
-                "%.0f%% of the misses\n"
-                "are estimated to be theirs, and are in no row.\n",
-                100 * h->unseen_strings);
+    report_hotspots_unseen_strings(out, h);
     report_hotspots_part(out, h);
     if (unnamed_share(h) >= UNNAMED_SHARE)
         fputs("\nNote: [jit] is code made at run time, whose compiler has left no names: see 'node "

@@ -32,6 +32,8 @@ void report_hotspots_cache(FILE *out, const struct analysis_hotspots *h);
 void report_hotspots_source(FILE *out, const struct analysis_hotspots *h);
 /* A note if a part of the phase is not counted. */
 void report_hotspots_part(FILE *out, const struct analysis_hotspots *hotspots);
+/* A note if many misses by string instructions are in no row. */
+void report_hotspots_unseen_strings(FILE *out, const struct analysis_hotspots *h);
 /* left_out: as report_hotspots_select returns it. */
 void report_hotspots(FILE *out, const struct analysis_hotspots *h, size_t left_out,
                      enum report_format format);

@@ -155,3 +155,19 @@ def test_an_older_profile(cachegram, profile, tmp_path):
     found = {(r["victim"], r["evictor"]): r for r in rows}
     assert found["table", "log_of_all"]["share"] == pytest.approx(0.1875, abs=OFF)
     assert {r["sampled_reuses"] for r in rows} == {"0"}
+
+
+def test_string_instructions_that_no_burst_has(cachegram, profile, tmp_path):
+    """Misses that are in no row are missing here as in the table of hotspots, and a note says so."""
+    db = tmp_path / "p.db"
+    db.write_bytes(profile("two", "burst").read_bytes())
+    assert "are in no row" not in run([cachegram, "causes", "--size", "512K", db]).out.decode()
+    with sqlite3.connect(db) as con:
+        con.execute("update burst set string_hits = 100 * steps")
+    shown = run([cachegram, "hotspots", "--size", "512K", "--format", "csv", db]).out.decode()
+    in_rows = sum(float(row["miss_share"]) for row in csv.DictReader(io.StringIO(shown)))
+    assert 0 < in_rows < 0.95
+    assert sum(row["share"] for row in causes(cachegram, db, "--size", "512K")) == pytest.approx(in_rows, abs=1e-6)
+    note = f"About {100 * (1 - in_rows):.0f}% of the misses\nare estimated to be theirs, and are in no row."
+    for command in ("hotspots", "causes"):
+        assert note in run([cachegram, command, "--size", "512K", db]).out.decode(), command
