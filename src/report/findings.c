@@ -89,6 +89,12 @@ static const char *of_whom(const struct analysis_finding *f)
     return f->separate ? " for each thread" : "";
 }
 
+/* After a number that is printed without decimals. */
+static const char *is_or_are(double number)
+{
+    return number < 1.5 ? "is" : "are";
+}
+
 /* The cause, and what would help. */
 static void put_advice(FILE *out, const struct analysis_finding *f)
 {
@@ -135,9 +141,9 @@ static void put_advice(FILE *out, const struct analysis_finding *f)
     else if (f->remedy == ANALYSIS_REMEDY_PACK)
         fprintf(
             out,
-            " Only %.0f of the %u bytes of a line are used: place together what is used together (hot fields"
+            " Only %.0f of the %u bytes of a line %s used: place together what is used together (hot fields"
             " apart from cold ones, nodes in the order of visits).",
-            f->used_bytes, f->line_bytes);
+            f->used_bytes, f->line_bytes, is_or_are(f->used_bytes));
     else
         fputs(" Process the data in blocks that fit into the cache, or make it smaller.", out);
     if (f->remedy == ANALYSIS_REMEDY_ORDER && f->stride % SETS_BYTES == 0)
@@ -262,8 +268,8 @@ static char *spread_text(const struct analysis_spread *s)
         put_functions(out, s);
     putc('.', out);
     if (*s->object && s->used_bytes < s->line_bytes / 2.)
-        fprintf(out, " Only %.0f of the %u bytes of a line are used: place together what is used together.",
-                s->used_bytes, s->line_bytes);
+        fprintf(out, " Only %.0f of the %u bytes of a line %s used: place together what is used together.",
+                s->used_bytes, s->line_bytes, is_or_are(s->used_bytes));
     putc('\n', out);
     if (fclose(out) == 0)
         return text;

@@ -162,6 +162,16 @@ def test_kernel_down_columns(cachegram, tmp_path):
     assert b"Each step goes 4096 bytes further" in run([cachegram, "report", tmp_path / "p.db"]).out
 
 
+def test_one_byte_of_a_line(cachegram, tmp_path):
+    compile_text(tmp_path / "a.c",
+        "static volatile char table[1 << 20];\nint main(void)\n{\n    unsigned x = 1, sum = 0;\n"
+        "    for (int t = 0; t < 200000; t++)\n        sum += table[((x = x * 1664525 + 1013904223) >> 18) * 64];\n"
+        "    return sum > 1;\n}\n")
+    found = findings(cachegram, OPTIONS["full"], tmp_path / "p.db", [tmp_path / "a"])[0]
+    assert found["remedy"] == "pack" and found["used_bytes_per_line"] == 1
+    assert b"Only 1 of the 64 bytes of a line is used:" in run([cachegram, "report", tmp_path / "p.db"]).out
+
+
 def test_backwards(cachegram, tmp_path):
     compile_text(tmp_path / "a.c",
         "#include <stdlib.h>\nstruct s { double x; char rest[184]; };\nint main(void)\n{\n"
