@@ -56,6 +56,8 @@ struct counting {
     /* The processor's clock at the part's start; and, about, its ticks in a microsecond. */
     uint64_t part_ticks, ticks_per_us;
     uint64_t agent_ns; /* time of the stretch in C code of the agent, and by which that slowed the target */
+    /* CPU time of the stretch, and agent_ns, as far as they are in the process's counters already. */
+    uint64_t reported_cpu_ns, reported_agent_ns;
     uint64_t calls_ns, idle_ns; /* CPU time of the stretch in system calls; real time that these waited */
     uint64_t part_agent_ns, part_calls_ns, part_idle_ns; /* the values at the part's start */
     uint64_t call_cpu_ns, call_ticks; /* when the current system call began; 0: there is none */

@@ -44,14 +44,15 @@ static double user_share(const struct run *r)
 }
 
 /* CPU time in user mode that the program took, without profiling, after full mode and what was counted: what
- * bursts represent that were placed by it. */
+ * bursts represent that were placed by it. It is a difference of estimates, which may be 0 for a short rest
+ * or many threads; so at least half of the time that was planned for those bursts. */
 static double rest_seconds(const struct run *r, double added)
 {
     if (r->pace.counts)
         return 0;
-    double all = cpu_seconds(&r->usage);
+    double all = cpu_seconds(&r->usage), sampled = (double)reduce_totals(r->reducer)->represented_ns * 1e-9;
     double rest = all - (double)r->before.target_ns * 1e-9 - (added - (double)r->recorded_ns * 1e-9);
-    return rest > 0 ? rest * user_share(r) : 0;
+    return fmax(rest * user_share(r), sampled / 2);
 }
 
 struct number {
@@ -73,7 +74,8 @@ struct account {
     double target, bursts, watching, starts, recorder;
     struct drain_counting counted;
     uint64_t counted_references, counted_strings;
-    int all_counted; /* every reference between full mode and the last burst was counted */
+    uint64_t timed_references; /* that `counted` is the time of: without bursts */
+    int all_counted;           /* every reference between full mode and the last burst was counted */
 };
 
 static struct account account_of(struct run *r)
@@ -95,6 +97,7 @@ static struct account account_of(struct run *r)
             r->pace.counts || r->clock == COLLECT_CLOCK_COUNT_ALWAYS ? drain_counting(r->drain) : r->counted,
         .counted_references = drain_all_counted(r->drain) + t->counted_references,
         .counted_strings = drain_all_counted_strings(r->drain),
+        .timed_references = r->pace.counts ? drain_all_counted(r->drain) : r->counted_references,
     };
     if (a.counted_strings < r->counted_strings)
         a.counted_strings = r->counted_strings;
@@ -151,9 +154,8 @@ static int store_results(struct run *r, int exit_status, struct error *err)
         {"counted_references", a.all_counted ? (double)a.counted_references : NAN},
         {"counted_string_references", a.all_counted ? (double)a.counted_strings : NAN},
         {"counted_cpu_seconds", a.all_counted ? (native_ns + a.counted.added_ns) * 1e-9 : NAN},
-        {"counted_refs_per_ns", a.all_counted && native_ns > 0
-                                    ? (double)drain_all_counted(r->drain) / (native_ns * user_share(r))
-                                    : NAN},
+        {"counted_refs_per_ns",
+         a.all_counted && native_ns > 0 ? (double)a.timed_references / (native_ns * user_share(r)) : NAN},
         {"clock_references", r->clock == COLLECT_CLOCK_COUNT_ALWAYS && !r->full
                                  ? (double)(drain_counted(r->drain) + t->decoded.references)
                                  : NAN},

@@ -75,6 +75,7 @@ static void spend_on_counting(struct run *r, uint64_t now_ns)
         return;
     r->pace.counts = 0;
     r->counted = counted;
+    r->counted_references = drain_all_counted(r->drain);
     r->counted_strings = drain_all_counted_strings(r->drain);
     r->recorded_ns += use.burst_ns;
     drain_set_mode(r->drain, WIRE_MODE_BURST);

@@ -56,7 +56,7 @@ struct run {
     struct budget_use before;
     uint64_t full_ns, recorded_ns;
     struct drain_counting counted;
-    uint64_t counted_strings; /* drain_all_counted_strings, likewise */
+    uint64_t counted_references, counted_strings; /* drain_all_counted and its strings, likewise */
     char agent[PATH_MAX];
 };
 

@@ -205,6 +205,7 @@ void count_begin(struct thread *t)
     t->translation.counted_blocks = c->blocks = c->turns = c->warm_ns = c->warm_blocks = 0;
     c->refs = c->ns = c->near_refs = c->near_ns = c->call_ns = c->paging_ns = 0;
     c->calls_ns = c->idle_ns = c->call_cpu_ns = 0;
+    c->reported_cpu_ns = c->reported_agent_ns = 0;
     c->cpu_start_ns = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID);
     if (c->stop_requested)
         arch_count_cancel_stop(t);
@@ -218,6 +219,16 @@ void count_begin(struct thread *t)
     c->faults = c->mark[0].faults;
     c->agent_ns = c->part_agent_ns = c->part_cpu_ns - c->cpu_start_ns;
     count_add(&proc->count.counts, 1);
+}
+
+/* Adds the stretch's time to the process's counters. A stretch without an end does so at each stop, since the
+ * collector ends counting by them. */
+static void report_time(struct counting *c, uint64_t now)
+{
+    count_add(&proc->count.count_cpu_ns, now - c->cpu_start_ns - c->reported_cpu_ns);
+    count_add(&proc->count.count_agent_ns, c->agent_ns - c->reported_agent_ns);
+    c->reported_cpu_ns = now - c->cpu_start_ns;
+    c->reported_agent_ns = c->agent_ns;
 }
 
 /* Elements of repeated string instructions that the counter does not include. Negative if most of the
@@ -365,8 +376,7 @@ void count_end(struct thread *t)
     t->translation.counts = 0;
     c->alarm_cpu_ns = 0;
     t->timing.was_counted = !c->endless;
-    count_add(&proc->count.count_cpu_ns, now - c->cpu_start_ns);
-    count_add(&proc->count.count_agent_ns, c->agent_ns);
+    report_time(c, now);
 }
 
 void count_forget(struct thread *t)
@@ -380,6 +390,7 @@ void count_forget(struct thread *t)
 /* An endless stretch: sets up the next stop, after *aim references or lap_ns. */
 static void begin_lap(struct thread *t, uint64_t total, uint64_t *aim)
 {
+    report_time(&t->clock, sys_clock_ns(CLOCK_THREAD_CPUTIME_ID));
     set_timer(t, lap_ns(&t->clock, total));
     *aim = aim_of(&t->clock, total);
 }
