@@ -60,9 +60,18 @@ static size_t after(const struct analysis_hotspots *h, size_t i, size_t end)
 
 /* --- text --- */
 
-int report_call_is_main(const struct analysis_call *call)
+/* In the compiled function main. */
+static int is_in_main(const struct analysis_hotspots *h, const struct profile_frame *frame)
 {
-    return call->frame && strcmp(call->frame->function, "main") == 0;
+    for (const struct profile_frame *f = frame; f; f = analysis_caller(h, f))
+        if (strcmp(f->function, "main") == 0)
+            return 1;
+    return 0;
+}
+
+int report_call_is_main(const struct analysis_hotspots *h, const struct analysis_call *call)
+{
+    return is_in_main(h, call->frame);
 }
 
 /* The only caller that is shown, of node i; `end`: there are several, or none. */
@@ -90,20 +99,20 @@ static void put_nodes(FILE *out, const struct analysis_hotspots *h, size_t i, si
         size_t node = i, caller;
         add_call_text(h, &h->calls[node], NAME_MOST, text, sizeof text);
         /* A part of the misses may have come from a caller that is not known: then the line ends. */
-        while (!report_call_is_main(&h->calls[node]) && (caller = only_caller(h, node, next)) != next &&
+        while (!report_call_is_main(h, &h->calls[node]) && (caller = only_caller(h, node, next)) != next &&
                h->calls[caller].share >= (1 - LEAST_SHARE) * h->calls[node].share)
             add_call_text(h, &h->calls[node = caller], NAME_MOST, text, sizeof text);
         fprintf(out, "%*s%6.2f%%  < ", (int)indent, "", 100 * h->calls[i].share);
         report_plain(out, text);
         putc('\n', out);
-        if (!report_call_is_main(&h->calls[node]))
+        if (!report_call_is_main(h, &h->calls[node]))
             put_nodes(out, h, node + 1, after(h, node, next), indent + 2);
     }
 }
 
 void report_calls_text(FILE *out, const struct analysis_hotspots *h, const struct analysis_hotspot *row)
 {
-    if (row->shares.misses_share >= REPORT_CALLS_LEAST_ROW)
+    if (row->shares.misses_share >= REPORT_CALLS_LEAST_ROW && !is_in_main(h, row->outer))
         put_nodes(out, h, row->call, row->call + row->ncalls, INDENT);
 }
 

@@ -9,8 +9,8 @@
 /* Calls are not shown of rows with a smaller share of all misses: too few samples. */
 #define REPORT_CALLS_LEAST_ROW 0.01
 
-/* What has called main is of no interest. */
-int report_call_is_main(const struct analysis_call *call);
+/* Whether it is from main, or what is inlined there: what has called main is of no interest. */
+int report_call_is_main(const struct analysis_hotspots *h, const struct analysis_call *call);
 /* "f a.c:7", and what that was inlined into: " < g b.c:9". */
 void report_call_text(const struct analysis_hotspots *h, const struct analysis_call *call, char *text,
                       size_t size);

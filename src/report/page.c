@@ -242,7 +242,7 @@ static size_t find_calls(const struct analysis_hotspots *h, const struct analysi
         if (call->depth > below)
             continue;
         int is_shown = call->share >= least && call->depth < MOST_DEPTH;
-        below = is_shown && !report_call_is_main(call) ? MOST_DEPTH : call->depth;
+        below = is_shown && !report_call_is_main(h, call) ? MOST_DEPTH : call->depth;
         if (is_shown && n < MOST_CALLS)
             found[n] = call;
         n += (size_t)is_shown;

@@ -169,3 +169,19 @@ def test_damaged(cachegram, program, tmp_path):
             connection.execute(f"UPDATE call_path SET {change}")
         for form in ("text", "csv", "json", "collapsed"):
             assert run([cachegram, "hotspots", "--call-graph", "--format", form, tmp_path / "q.db"]).status == 0
+
+
+def test_what_has_called_main(cachegram, tmp_path):
+    """Text leaves it out, also where the call is in a function that was inlined into main, and of main itself."""
+    source = tmp_path / "a.c"
+    source.write_text(
+        "static char table[1 << 20];\nstatic __attribute__((noinline)) long sweep(const volatile char *p)\n{\n    long sum = 0;\n"
+        "    for (int i = 0; i < 1 << 20; i += 64)\n        sum += p[i];\n    return sum;\n}\n"
+        "static inline __attribute__((always_inline)) long sweeps(void)\n{\n    return sweep(table) + sweep(table);\n}\n"
+        "int main(void)\n{\n    long sum = sweeps();\n    for (volatile char *p = table; p < table + (1 << 20); p += 64)\n"
+        "        *p = 1;\n    return sum > 0;\n}\n")
+    assert run(["gcc", "-O2", "-g", "-o", tmp_path / "a", source]).status == 0
+    assert run([cachegram, "record", "--mode", "full", "-o", tmp_path / "p.db", "--", tmp_path / "a"]).status == 0
+    shown = run([cachegram, "hotspots", "--call-graph", "--size", "32K", tmp_path / "p.db"]).out.decode()
+    assert "  sweep  (a)" in shown and "  main  (a)" in shown
+    assert "< sweeps a.c:11 < main a.c:15\n" in shown and "< __libc_start" not in shown and "< _start" not in shown
