@@ -5,6 +5,9 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -86,12 +89,33 @@ static void test_announcement_that_takes_time(void **state)
     assert_int_equal(a.process[0].pid, 103);
 }
 
+/* A pipe that is called as a program is not one; the collector must not wait for somebody to write to it. */
+static void test_announced_pipe(void **state)
+{
+    static struct wire_session session;
+    static struct agentless a;
+    struct wire_execution *e = &session.execution[0];
+    char folder[] = "/tmp/cachegram-XXXXXX";
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    *e = (struct wire_execution){.pid = (uint32_t)getpid(), .lacks = WIRE_LACKS_SESSION};
+    snprintf(e->path, sizeof(e->path), "%s/pipe", folder);
+    assert_int_equal(mkfifo(e->path, 0700), 0);
+    session.executions = 1;
+    alarm(20);
+    agentless_executed(&a, &session);
+    alarm(0);
+    assert_int_equal(unlink(e->path), 0);
+    assert_int_equal(rmdir(folder), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_variables),
         cmocka_unit_test(test_no_variables),
         cmocka_unit_test(test_announcement_that_takes_time),
+        cmocka_unit_test(test_announced_pipe),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -135,9 +135,19 @@ static const char *rights_gained(int fd)
                : NULL;
 }
 
+/* Only a regular file is a program. To open a pipe would wait for its writer, and to open a device may have
+ * effects. */
+static int open_program(const char *path)
+{
+    struct stat st;
+    if (stat(path, &st) != 0 || !S_ISREG(st.st_mode))
+        return -1;
+    return open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+}
+
 const char *launch_rights(const char *path)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = open_program(path);
     const char *why = fd >= 0 ? rights_gained(fd) : NULL;
     if (fd >= 0)
         close(fd);
@@ -148,7 +158,7 @@ static const char *obstacle(const char *path, int depth)
 {
     char head[256] = "";
     const char *why = NULL;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = open_program(path);
     if (fd < 0)
         return NULL;
     ssize_t n = pread(fd, head, sizeof(head) - 1, 0);
