@@ -54,7 +54,7 @@ void blocked_look(struct blocked *b, const struct wire_proc *proc, pid_t pid)
         list_blocked(b, pid);
     for (unsigned i = 0; i < b->n; i++)
         for (unsigned k = 0; k < last.n; k++)
-            if (b->thread[i].tid == last.thread[k].tid)
+            if (b->thread[i].tid == last.thread[k].tid && b->thread[i].cpu_ns > last.thread[k].cpu_ns)
                 b->ns += b->thread[i].cpu_ns - last.thread[k].cpu_ns;
     b->bursts = bursts;
     b->cpu_ns = cpu_ns;
