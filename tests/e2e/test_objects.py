@@ -1132,3 +1132,39 @@ def test_blocks_whose_address_the_call_stores(compiler, cachegram, tmp_path):
     wrapped = {"gcc -O2": "main::b a.c:9", "clang -O2": "aligned::p a.c:9"}.get(compiler, "aligned a.c:9")
     assert {row["object"].removeprefix("block of ") for row in rows} == {
         wrapped, "main::q a.c:20", "grid::cells a.c:11", "everywhere a.c:26", "pool::free a.c:10", "main a.c:30"}
+
+
+REPLACED = """
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+enum { BYTES = 65536 };
+static void touch(volatile char *bytes)
+{
+    for (int i = 0; i < 4 * BYTES; i += 64)
+        bytes[i % BYTES]++;
+}
+int main(int argc, char **argv)
+{
+    volatile char local[BYTES];
+    if (argc > 1) {
+        kill(getppid(), SIGCONT);
+        usleep(300000);
+        return 0;
+    }
+    kill(getppid(), SIGSTOP);
+    touch(local);
+    char *block = malloc(BYTES);
+    touch(block);
+    return execl(argv[0], argv[0], "again", (char *)NULL);
+}
+"""
+
+
+def test_program_that_was_replaced(cachegram, tmp_path):
+    """The recorder, stopped meanwhile, looks at the process when that executes another program, whose mappings are not those
+    of the first one."""
+    compile_text(tmp_path / "a.c", REPLACED)
+    assert run([cachegram, "record", *MODES["full"], "-o", tmp_path / "p.db", "--", tmp_path / "a"]).status == 0
+    rows = hotspots(cachegram, tmp_path / "p.db", "--by", "object", "--limit", "2")
+    assert {row["object"] for row in rows} == {"main::local", "block of main::block a.c:21"}

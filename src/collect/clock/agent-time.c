@@ -13,8 +13,7 @@
 #include <sys/uio.h>
 #include "collect/launch/process-time.h"
 
-/* 1: the agent is in the process; 0: another program is; -1: unknown, or the process has ended. */
-static int agent_there(const struct wire_proc *proc, pid_t pid)
+int agent_there(const struct wire_proc *proc, pid_t pid)
 {
     uint64_t there = 0, cookie_at = proc->mapped_at + offsetof(struct wire_proc, cookie);
     struct iovec local = {&there, sizeof(there)}, remote = {(void *)(uintptr_t)cookie_at, sizeof(there)};

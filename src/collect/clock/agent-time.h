@@ -18,6 +18,8 @@ struct agent_time {
     int there;                /* whether the agent was there then; -1: unknown */
 };
 
+/* 1: the agent is in the process; 0: another program is; -1: unknown, or the process has ended. */
+int agent_there(const struct wire_proc *proc, pid_t pid);
 /* A process that has attached, now or a while ago. */
 void agent_time_begin(struct agent_time *t, const struct wire_proc *proc, pid_t pid);
 /* To be called from time to time, and once more when the process has ended. */

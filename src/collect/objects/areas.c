@@ -90,6 +90,12 @@ void areas_clear(struct areas *a)
     free(a->list);
 }
 
+void areas_close(struct areas *a)
+{
+    vmas_free(a->vmas);
+    a->vmas = NULL;
+}
+
 static int take_vma(void *ctx, const struct vma *vma)
 {
     struct areas *a = ctx;

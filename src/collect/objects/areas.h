@@ -19,6 +19,8 @@ struct areas {
 /* stack_top: an address on the main thread's stack. */
 void areas_init(struct areas *a, uint32_t pid, uint64_t stack_top);
 void areas_clear(struct areas *a);
+/* From now on as if the process had ended. */
+void areas_close(struct areas *a);
 /* Reads all mappings. Again: if that was some time ago. */
 void areas_look(struct areas *a);
 void areas_look_again(struct areas *a);

@@ -94,6 +94,11 @@ int objects_inherit(struct objects *o, struct objects *of)
     return heap_inherit(o->heap, of->heap, clock_ns(CLOCK_MONOTONIC));
 }
 
+void objects_replaced(struct objects *o)
+{
+    areas_close(&o->extents.areas);
+}
+
 void objects_look(struct objects *o)
 {
     areas_look(&o->extents.areas);

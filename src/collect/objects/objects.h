@@ -22,6 +22,9 @@ struct objects *objects_new(struct object_table *table, struct wire_proc *proc, 
 void objects_free(struct objects *o); /* NULL is allowed */
 /* The process is a copy of that one, made by fork, with its blocks and mappings. 0 or -ENOMEM. */
 int objects_inherit(struct objects *o, struct objects *of);
+/* The process has executed another program by now: the mappings that it has are not those of this one. If it
+ * does so after objects_new, these are gone, as if it had ended. */
+void objects_replaced(struct objects *o);
 /* Reads all mappings of the process now, since it may have ended later. */
 void objects_look(struct objects *o);
 /* Likewise with the process' first buffer, and later if some time has passed since: it has mapped more by

@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <stdlib.h>
+#include "collect/clock/agent-time.h"
 #include "collect/reduce/reduce-internal.h"
 #include "collect/tunables.h"
 
@@ -166,6 +167,8 @@ int reduce_process_objects(struct reducer *r, struct reduce_process *process, st
         return 0;
     if ((process->objects = objects_new(r->objects, proc, pid, r->line_bytes, err)) == NULL)
         return -ENOMEM;
+    if (agent_there(proc, (pid_t)pid) == 0)
+        objects_replaced(process->objects);
     if (copied != NULL && copied->objects != NULL && objects_inherit(process->objects, copied->objects) < 0)
         return error_set(err, -ENOMEM, "out of memory for the data objects of a process");
     /* In full mode no thread waits for an answer: the process may end before its first buffer arrives. */
