@@ -6,6 +6,7 @@ Nothing here depends on how many bursts a budget pays for: they come every 2 ms 
 import csv
 import io
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -1168,3 +1169,65 @@ def test_program_that_was_replaced(cachegram, tmp_path):
     assert run([cachegram, "record", *MODES["full"], "-o", tmp_path / "p.db", "--", tmp_path / "a"]).status == 0
     rows = hotspots(cachegram, tmp_path / "p.db", "--by", "object", "--limit", "2")
     assert {row["object"] for row in rows} == {"main::local", "block of main::block a.c:21"}
+
+
+COPIED = """
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#ifdef LIBRARY
+static void late(void)
+{
+    usleep(300000);
+}
+__attribute__((constructor)) static void begin(void)
+{
+    pthread_atfork(NULL, NULL, late);
+}
+#else
+enum { BYTES = 65536 };
+int main(int argc, char **argv)
+{
+    pid_t recorder = getppid();
+    if (argc > 1) {
+        usleep(800000);
+        kill(atoi(argv[1]), SIGCONT);
+        usleep(300000);
+        return 0;
+    }
+    if (fork() == 0) /* its slot will be free again */
+        _exit(0);
+    if (fork() == 0) {
+        usleep(500000);
+        volatile char *block = malloc(BYTES);
+        kill(recorder, SIGSTOP);
+        if (fork() == 0) {
+            for (int i = 0; i < 4 * BYTES; i += 64)
+                block[i % BYTES]++;
+            _exit(0);
+        }
+        char number[16];
+        sprintf(number, "%d", (int)recorder);
+        execl(argv[0], argv[0], number, (char *)NULL);
+    }
+    while (wait(NULL) > 0)
+        ;
+    return 0;
+}
+#endif
+"""
+
+
+def test_copy_of_program_that_was_replaced(cachegram, tmp_path):
+    """A process forks, and executes another program before the child takes its slot, which is above that program's: the child
+    has the blocks of the program before."""
+    compile_text(tmp_path / "a.c", COPIED)
+    compile_text(tmp_path / "lib.c", COPIED, "-shared", "-fPIC", "-DLIBRARY")
+    result = run([cachegram, "record", *MODES["full"], "-o", tmp_path / "p.db", "--", tmp_path / "a"],
+                 env={**os.environ, "LD_PRELOAD": str(tmp_path / "lib")})
+    assert result.status == 0, result.err
+    rows = hotspots(cachegram, tmp_path / "p.db", "--by", "object", "--limit", "1")
+    assert [row["object"] for row in rows] == ["block of main::block a.c:32"]

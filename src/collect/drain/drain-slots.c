@@ -169,13 +169,15 @@ static int has_recorded(const struct drain *d, const struct slot *slot)
     return 0;
 }
 
-/* The process of which fork has made this one; NULL: none, or it is not known any more. */
-static const struct reduce_process *copied_process(const struct drain *d, const struct wire_proc *proc)
+/* The process of which fork has made the one in slot i; NULL: none, or it is not known any more. Not by its
+ * number alone: it may have executed another program since, which has the same. */
+static const struct reduce_process *copied_process(const struct drain *d, uint32_t i)
 {
-    for (uint32_t i = 0; proc->copied_pid != 0 && i < d->session->layout.nslots; i++)
-        if (d->slots[i].proc != NULL && d->slots[i].proc != proc && d->slots[i].pid == proc->copied_pid)
-            return &d->slots[i].process;
-    return NULL;
+    uint32_t from = __atomic_load_n(&d->session->map->copied_slot[i], __ATOMIC_RELAXED);
+    if (from == 0 || from > d->session->layout.nslots || from - 1 == i)
+        return NULL;
+    const struct slot *slot = &d->slots[from - 1];
+    return slot->proc != NULL && slot->pid == d->slots[i].proc->copied_pid ? &slot->process : NULL;
 }
 
 /*
@@ -212,14 +214,14 @@ static uint64_t cpu_before(struct drain *d, const struct slot *slot)
 static void begin_reducing(struct drain *d, struct slot *slot)
 {
     struct wire_proc *proc = slot->proc;
-    uint32_t pid = slot->pid;
+    uint32_t pid = slot->pid, i = (uint32_t)(slot - d->slots);
     struct error err;
     struct decode_source source = source_of(d, proc);
     if (d->reducer != NULL && reduce_process_init(d->reducer, &slot->process, &source, proc->module,
                                                   &proc->nmodules, pid, &err) < 0)
         drain_set_trouble(d, &err);
     if (slot->process.decoder != NULL && d->session->map->heap != 0 &&
-        reduce_process_objects(d->reducer, &slot->process, proc, pid, copied_process(d, proc), &err) < 0)
+        reduce_process_objects(d->reducer, &slot->process, proc, pid, copied_process(d, i), &err) < 0)
         drain_set_trouble(d, &err);
     if (slot->process.decoder != NULL && d->session->map->stacks != 0 &&
         reduce_process_paths(d->reducer, &slot->process, proc->module, &proc->nmodules, pid, &err) < 0)
