@@ -7,6 +7,7 @@
 
 #include "base/base-name.h"
 #include "base/fit-text.h"
+#include "analysis/forked.h"
 #include "analysis/hotspots-lines.h"
 #include "analysis/hotspots.h"
 #include "analysis/recorded.h"
@@ -584,6 +585,7 @@ static int find(struct profile *p, const char *name, const char *wrappers, int s
     }
     find_gone(p, name, wrappers, misses, f);
     f->remedy = remedy_of(f);
+    f->forked = analysis_has_forked(p);
     return 1;
 }
 

@@ -59,6 +59,7 @@ struct analysis_finding {
     char field[512];            /* of its structures, such as "[].hot"; "": not known, none, or several */
     double field_share;         /* likewise */
     double cold;       /* part of these misses on lines that were never touched before; NaN: not known */
+    int forked;        /* a process's parent may have touched them before it forked */
     double gone_bytes; /* a larger cache that leaves less than a tenth of these misses; 0: none is known */
     double kept_bytes; /* the largest cache that certainly still has most of these misses; 0: none is known */
     unsigned line_bytes;

@@ -109,10 +109,11 @@ static void put_advice(FILE *out, const struct analysis_finding *f)
     }
     if (f->remedy == ANALYSIS_REMEDY_STREAM) {
         fprintf(out,
-                " %s lines were never touched before, so %s: reuse the memory, or do all work on a part of "
+                " %s lines were never touched before%s, so %s: reuse the memory, or do all work on a part of "
                 "it before "
                 "the next part.",
                 f->cold < NEARLY_ALL ? "Most of the" : "The",
+                f->forked ? " by their process (its parent's touches before the fork do not count)" : "",
                 f->cold < NEARLY_ALL ? "a larger cache helps with the others only" : "no larger cache helps");
         return;
     }

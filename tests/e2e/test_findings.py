@@ -519,3 +519,37 @@ def test_several_inlined_functions(report):
     assert "inlined" not in first and sorted(names) == ["search", "visit"]
     assert all(0.25 <= part["share"] < 0.5 for part in first["inlined_parts"])
     assert f" are in main (above all in {' and '.join(names)}, which are inlined), mostly on blocks of nodes a.c:" in text
+
+
+FORKS = """
+#include <stddef.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static char table[1 << 19];
+static __attribute__((noinline)) long sum_up(const volatile char *p)
+{
+    long sum = 0;
+    for (int i = 0; i < 1 << 19; i += 64)
+        sum += p[i];
+    return sum;
+}
+int main(void)
+{
+    for (int i = 0; i < 1 << 19; i++)
+        table[i] = 1;
+    for (int i = 0; i < 20; i++) {
+        if (fork() == 0)
+            _exit(sum_up(table) != 1 << 13);
+        wait(NULL);
+    }
+    return 0;
+}
+"""
+
+
+def test_lines_that_a_parent_has_touched(cachegram, tmp_path):
+    """A forked process begins with an empty cache, which the sentence about its cold misses says."""
+    compile_text(tmp_path / "a.c", FORKS)
+    assert run([cachegram, "record", "--mode", "full", "-o", tmp_path / "p.db", "--", tmp_path / "a"]).status == 0
+    text = run([cachegram, "report", tmp_path / "p.db"]).out.decode()
+    assert re.search(r"1M.* are in sum_up .*never touched before by their process \(its parent's touches before the fork do not count\)", text), text
