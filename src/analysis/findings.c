@@ -19,6 +19,10 @@ static const double sizes[FINDINGS_MOST] = {32 << 10, 1 << 20};
 #define LEAST_RATIO 0.001
 /* Part of the function's misses that one line, or one data object, must have to be named. */
 #define MOST_OF_IT 0.5
+/* Two objects are named if both together have this part of the function's misses, and the second one so many
+ * times those of the first. */
+#define BOTH_OF_IT 0.9
+#define NEARLY_AS_MANY 0.8
 /* Likewise of several inlined functions, each. */
 #define LEAST_PART 0.25
 /* Walks over structures fetch lines that are a few lines apart, if each has so many at most. */
@@ -258,9 +262,28 @@ static void find_line(const struct analysis_hotspots *h, struct analysis_finding
     set_inlined(h, line, f);
 }
 
+/* The two rows of the function with most of its misses; NULL: there is none. */
+static void find_two_rows(const struct analysis_hotspots *h, const struct analysis_finding *f,
+                          const struct analysis_hotspot *rows[2])
+{
+    size_t n = 0;
+    rows[0] = rows[1] = NULL;
+    for (size_t i = 0; i < h->n && n < 2; i++)
+        if (is_of(&h->rows[i], f))
+            rows[n++] = &h->rows[i];
+}
+
 static void find_object(const struct analysis_hotspots *h, struct analysis_finding *f)
 {
-    const struct analysis_hotspot *row = find_main_row(h, f);
+    const struct analysis_hotspot *row = find_main_row(h, f), *rows[2];
+    find_two_rows(h, f, rows);
+    if (rows[1] && rows[0]->object && rows[1]->object &&
+        rows[1]->shares.misses_share >= NEARLY_AS_MANY * rows[0]->shares.misses_share &&
+        rows[0]->shares.misses_share + rows[1]->shares.misses_share >= BOTH_OF_IT * f->share) {
+        row = rows[0];
+        analysis_object_text(rows[1]->object, f->other, sizeof f->other);
+        f->other_share = fmin(1, rows[1]->shares.misses_share / f->share);
+    }
     if (!row)
         return;
     analysis_object_text(row->object, f->object, sizeof f->object);
@@ -305,14 +328,14 @@ static void find_gone(struct profile *p, const char *name, const char *wrappers,
     }
 }
 
-/* Whether it is the object that is named, if one is. h: by object, too. */
+/* Whether it is an object that is named, if one is. h: by object, too. */
 static int is_on_object(const struct profile_object *object, const struct analysis_finding *f)
 {
     char text[FINDINGS_NAME];
     if (!*f->object)
         return 1;
     analysis_object_text(object, text, sizeof text);
-    return strcmp(text, f->object) == 0;
+    return strcmp(text, f->object) == 0 || (*f->other && strcmp(text, f->other) == 0);
 }
 
 /* Whether a site is in the function, and in the line if one is known. */
@@ -579,7 +602,7 @@ static int find(struct profile *p, const char *name, const char *wrappers, int s
     }
     question.by = ANALYSIS_BY_FUNCTION;
     question.fields = 1;
-    if (*f->object && analysis_hotspots(p, name, &question, &h, &ignored) == 0) {
+    if (*f->object && !*f->other && analysis_hotspots(p, name, &question, &h, &ignored) == 0) {
         find_field(&h, f);
         analysis_hotspots_clear(&h);
     }

@@ -56,11 +56,14 @@ struct analysis_finding {
     char object[FINDINGS_NAME]; /* name of the data that most of these misses are of; "": not known, or
                                    several */
     double object_share;        /* part of these misses that are of it */
-    char field[512];            /* of its structures, such as "[].hot"; "": not known, none, or several */
-    double field_share;         /* likewise */
-    double cold;       /* part of these misses on lines that were never touched before; NaN: not known */
-    int forked;        /* a process's parent may have touched them before it forked */
-    double gone_bytes; /* a larger cache that leaves less than a tenth of these misses; 0: none is known */
+    char other[FINDINGS_NAME]; /* the data that nearly as many are of, as of a copy's source and target, where
+                                  these two have nearly all; "": there is none */
+    double other_share;
+    char field[512];    /* of its structures, such as "[].hot"; "": not known, none, or several */
+    double field_share; /* likewise */
+    double cold;        /* part of these misses on lines that were never touched before; NaN: not known */
+    int forked;         /* a process's parent may have touched them before it forked */
+    double gone_bytes;  /* a larger cache that leaves less than a tenth of these misses; 0: none is known */
     double kept_bytes; /* the largest cache that certainly still has most of these misses; 0: none is known */
     unsigned line_bytes;
     double used_bytes; /* of a line (if there is an object, of its lines), in the mean; NaN: not known */

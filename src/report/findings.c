@@ -22,13 +22,20 @@ static const char *field_name(const char *name)
     return name + strspn(name, "[].");
 }
 
+/* Of two objects that have as many misses each, either may be the first one. */
+static int has_same_data(const struct analysis_finding *a, const struct analysis_finding *b)
+{
+    return (strcmp(a->object, b->object) == 0 && strcmp(a->other, b->other) == 0) ||
+           (strcmp(a->object, b->other) == 0 && strcmp(a->other, b->object) == 0);
+}
+
 static int same_place(const struct analysis_finding *a, const struct analysis_finding *b)
 {
     return strcmp(a->function, b->function) == 0 && strcmp(a->module, b->module) == 0 &&
            strcmp(a->file, b->file) == 0 && a->line == b->line && strcmp(a->inlined, b->inlined) == 0 &&
-           strcmp(a->caller, b->caller) == 0 && a->caller_line == b->caller_line &&
-           strcmp(a->object, b->object) == 0 && strcmp(a->field, b->field) == 0 && a->remedy == b->remedy &&
-           a->nparts == b->nparts && memcmp(a->parts, b->parts, sizeof a->parts) == 0;
+           strcmp(a->caller, b->caller) == 0 && a->caller_line == b->caller_line && has_same_data(a, b) &&
+           strcmp(a->field, b->field) == 0 && a->remedy == b->remedy && a->nparts == b->nparts &&
+           memcmp(a->parts, b->parts, sizeof a->parts) == 0;
 }
 
 void report_answer_text(FILE *out, const struct analysis_answer *a, const char *whose)
@@ -339,7 +346,7 @@ void report_findings_text(FILE *out, const struct analysis_findings *findings)
         for (end = i; end < n && same_place(f, &list[end]); end++) {
             of_line = fmin(of_line, list[end].line_share);
             of_inlined = fmin(of_inlined, list[end].inlined_share);
-            of_object = fmin(of_object, list[end].object_share);
+            of_object = fmin(of_object, list[end].object_share + list[end].other_share);
             of_field = fmin(of_field, list[end].field_share / list[end].object_share);
             fprintf(out, "%s%.0f%%%s%s%s (a common L%u)", end > i ? " and " : "", 100 * list[end].share,
                     end > i ? " at " : " of the misses in a cache of ",
@@ -361,6 +368,10 @@ void report_findings_text(FILE *out, const struct analysis_findings *findings)
         if (*f->object) {
             fputs(of_object < NEARLY_ALL ? ", mostly on " : ", on ", out);
             put_name(out, f->object);
+            if (*f->other) {
+                fputs(" and ", out);
+                put_name(out, f->other);
+            }
             if (*f->field)
                 fputs(of_field < NEARLY_ALL ? ", mostly field " : ", field ", out);
             report_plain(out, field_name(f->field));
@@ -482,6 +493,10 @@ void report_findings_json(FILE *out, const struct analysis_findings *findings)
         if (*f->object) {
             report_json_member_string(out, ", ", "object", f->object);
             report_json_member_number(out, ", ", "object_share", f->object_share);
+        }
+        if (*f->other) {
+            report_json_member_string(out, ", ", "other_object", f->other);
+            report_json_member_number(out, ", ", "other_object_share", f->other_share);
         }
         if (*f->field) {
             report_json_member_string(out, ", ", "field", field_name(f->field));

@@ -553,3 +553,34 @@ def test_lines_that_a_parent_has_touched(cachegram, tmp_path):
     assert run([cachegram, "record", "--mode", "full", "-o", tmp_path / "p.db", "--", tmp_path / "a"]).status == 0
     text = run([cachegram, "report", tmp_path / "p.db"]).out.decode()
     assert re.search(r"1M.* are in sum_up .*never touched before by their process \(its parent's touches before the fork do not count\)", text), text
+
+
+STENCIL = """
+static double a[256][256], b[256][256];
+static __attribute__((noinline)) void step(double (*to)[256], double (*from)[256])
+{
+    for (int i = 1; i < 255; i++)
+        for (int k = 1; k < 255; k++)
+            to[i][k] = from[i - 1][k] + from[i + 1][k] + from[i][k - 1] + from[i][k + 1];
+}
+int main(void)
+{
+    a[7][9] = 1;
+    for (int t = 0; t < 5; t++) {
+        step(b, a);
+        step(a, b);
+    }
+    return a[3][4] > 1;
+}
+"""
+
+
+def test_two_objects_with_as_many_misses(cachegram, tmp_path):
+    """The source and the target of each sweep: neither has most of the misses."""
+    compile_text(tmp_path / "a.c", STENCIL)
+    assert run([cachegram, "record", "--mode", "full", "-o", tmp_path / "p.db", "--", tmp_path / "a"]).status == 0
+    found = json.loads(run([cachegram, "report", "--format", "json", tmp_path / "p.db"]).out)["findings"][0]
+    assert {found["object"], found["other_object"]} == {"a", "b"}
+    assert found["object_share"] == pytest.approx(0.5, abs=0.03) and found["other_object_share"] == pytest.approx(0.5, abs=0.03)
+    text = run([cachegram, "report", tmp_path / "p.db"]).out.decode()
+    assert re.search(r" are in step \(.*\), on (a and b|b and a)\. Process the data in blocks", text), text
