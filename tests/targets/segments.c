@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Loads a segment register with no selector, which clears the segment's base, again and again; no fault is
- * due. */
+ * due. Then computes while the FS base is not libc's, as runtimes with threads of their own do. */
+#include <asm/prctl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 #include "rounds.h"
 
@@ -12,9 +14,27 @@ static void handler(int sig)
     _exit(1);
 }
 
+static volatile unsigned words[1024];
+
+/* Without libc's functions, which need its FS base for errno. */
+static void arch_prctl(int code, unsigned long *argument)
+{
+    long n = SYS_arch_prctl;
+    __asm__ volatile("syscall" : "+a"(n) : "D"(code), "S"(argument) : "rcx", "r11", "memory");
+}
+
+static void compute_with_fs(unsigned long base)
+{
+    unsigned long own;
+    arch_prctl(ARCH_GET_FS, &own);
+    arch_prctl(ARCH_SET_FS, (unsigned long *)base);
+    for (int i = 0; i < rounds_of_work(3000000); i++)
+        words[((unsigned)i * 7) % 1024]++;
+    arch_prctl(ARCH_SET_FS, (unsigned long *)own);
+}
+
 int main(void)
 {
-    static volatile unsigned words[1024];
     signal(SIGSEGV, handler);
     for (int i = 0; i < rounds_of_work(300000); i++) {
         for (unsigned j = 0; j < 50; j++)
@@ -23,6 +43,11 @@ int main(void)
             __asm__ volatile("mov %0, %%gs" ::"r"(0));
         if (i % 64 == 32)
             __asm__ volatile("push $0; .byte 0x0f, 0xa9" ::: "memory"); /* pop gs */
+    }
+    for (int i = 0; i < 4; i++) {
+        compute_with_fs(0);
+        compute_with_fs(0x1000); /* nothing is mapped there */
+        compute_with_fs((unsigned long)&words[512]);
     }
     puts("done");
     return 0;

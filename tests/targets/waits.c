@@ -6,6 +6,7 @@
 /* build: -pthread */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <linux/io_uring.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -13,14 +14,16 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/mman.h>
 #include <sys/select.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <unistd.h>
 #include "work.h"
 
-enum { SIGSUSPEND, PPOLL, PSELECT, EPOLL_PWAIT, SYSCALL, WAYS };
-static const char *const names[] = {"sigsuspend", "ppoll", "pselect", "epoll_pwait", "syscall"};
+enum { SIGSUSPEND, PPOLL, PSELECT, EPOLL_PWAIT, SYSCALL, RING, RING_STRUCT, RING_SUBMIT, WAYS };
+static const char *const names[] = {"sigsuspend", "ppoll", "pselect",     "epoll_pwait",
+                                    "syscall",    "ring",  "ring_struct", "ring_submit"};
 static char order[16];
 static sigset_t within[3];
 static int epoll;
@@ -37,15 +40,50 @@ static void note(int sig)
         pthread_kill(pthread_self(), SIGHUP);
 }
 
+/* One operation that does nothing is to be submitted. */
+static void fill_ring(int ring, const struct io_uring_params *p)
+{
+    size_t bytes = p->sq_off.array + p->sq_entries * sizeof(unsigned), page = 4096;
+    uint8_t *sq = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, ring, IORING_OFF_SQ_RING);
+    struct io_uring_sqe *sqe =
+        mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_SHARED, ring, (off_t)IORING_OFF_SQES);
+    *sqe = (struct io_uring_sqe){.opcode = IORING_OP_NOP};
+    *(unsigned *)(sq + p->sq_off.array) = 0;
+    __atomic_store_n((unsigned *)(sq + p->sq_off.tail), 1, __ATOMIC_RELEASE);
+    munmap(sq, bytes);
+    munmap(sqe, page);
+}
+
+/* Waits for more completions than there will be. Where there is no io_uring, as ppoll does. The ring stays
+ * open: the kernel's work after it is closed may interrupt a later call, without a signal. */
+static int wait_for_ring(int way, const struct timespec *most, const sigset_t *mask)
+{
+    struct io_uring_params p = {0};
+    struct __kernel_timespec at_most = {most->tv_sec, most->tv_nsec};
+    struct io_uring_getevents_arg with = {
+        .sigmask = (uint64_t)mask, .sigmask_sz = 8, .ts = (uint64_t)&at_most};
+    int ring = (int)syscall(SYS_io_uring_setup, 2, &p), submitted = way == RING_SUBMIT;
+    if (ring < 0)
+        return ppoll(NULL, 0, most, mask);
+    if (submitted)
+        fill_ring(ring, &p);
+    if (way == RING)
+        return (int)syscall(SYS_io_uring_enter, ring, 0, 2, IORING_ENTER_GETEVENTS, mask, 8);
+    return (int)syscall(SYS_io_uring_enter, ring, submitted, 2, IORING_ENTER_GETEVENTS | IORING_ENTER_EXT_ARG,
+                        &with, sizeof with);
+}
+
 static void wait_with(int way, const sigset_t *mask)
 {
     struct timespec most = {5, 0};
     struct epoll_event event;
+    errno = 0;
     int result = way == SIGSUSPEND    ? sigsuspend(mask)
                  : way == PPOLL       ? ppoll(NULL, 0, &most, mask)
                  : way == PSELECT     ? pselect(0, NULL, NULL, NULL, &most, mask)
                  : way == EPOLL_PWAIT ? epoll_pwait(epoll, &event, 1, 5000, mask)
-                                      : (int)syscall(SYS_ppoll, NULL, 0, &most, mask, 8);
+                 : way == SYSCALL     ? (int)syscall(SYS_ppoll, NULL, 0, &most, mask, 8)
+                                      : wait_for_ring(way, &most, mask);
     printf("%s: %d %s;", names[way], result, strerror(errno));
 }
 

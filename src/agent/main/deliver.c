@@ -67,12 +67,13 @@ static uint64_t untracked_stack(const ucontext_t *uc, uint64_t flags)
 }
 
 /* The mask that was in force when the signal arrived. In sigsuspend, ppoll and the like it is not the one
- * that a return from the handler restores. */
+ * that a return from the handler restores. They return EINTR then, except io_uring_enter, if it has submitted
+ * something before it waited: that is recognised if the mask restored blocks the signal. */
 static uint64_t mask_in_force(int sig, ucontext_t *uc)
 {
     static const uint64_t faults = SIGNAL_BIT(SIGSEGV) | SIGNAL_BIT(SIGBUS);
     uint64_t mask, ours, before = mask_of(uc);
-    if (is_fault(sig) || !arch_after_eintr(uc))
+    if (is_fault(sig) || !(arch_after_eintr(uc) || (before & SIGNAL_BIT(sig) && arch_after_call(uc))))
         return before;
     sys4(SYS_rt_sigprocmask, SIG_UNBLOCK, &faults, &ours, 8); /* the mask may lie in a protected page */
     int waiting = arch_waiting_mask(uc, &mask);

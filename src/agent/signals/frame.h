@@ -62,10 +62,10 @@ void arch_finish_entry(ucontext_t *uc);
 
 /* The signal may have interrupted a system call, which returns EINTR because of it. */
 int arch_after_eintr(const ucontext_t *uc);
-/* If so, and that call waits with a mask of its own (sigsuspend, ppoll, ...): nonzero, and that mask. To be
- * called once for each signal, right before its handler is started. */
+/* If the context is right behind a call, and that call waits with a mask of its own (sigsuspend, ppoll, ...):
+ * nonzero, and that mask. To be called once for each signal, right before its handler is started. */
 int arch_waiting_mask(ucontext_t *uc, uint64_t *mask);
-/* If so, and the signal was a timer of the agent's: makes the call again, if it is one that such timers
+/* If a timer of the agent's has interrupted the call: makes the call again, if it is one that such timers
  * interrupt. number: of the call; -1: it is read from the code before it. */
 void arch_restart_call(ucontext_t *uc, long number);
 

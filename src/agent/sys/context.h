@@ -34,5 +34,11 @@ int arch_after_call(const ucontext_t *uc);
 /* The system call at that address was stepped over, and did not fail. */
 int arch_call_made(const ucontext_t *uc, uint64_t syscall_pc);
 
+/* The calling thread's FS base, which is libc's thread pointer unless the program has set another one. No
+ * memory is read, as __builtin_thread_pointer would do. arch_find_fsgsbase: whether there are instructions
+ * for it; to be called once, at the start. */
+int arch_find_fsgsbase(void);
+uint64_t arch_thread_pointer(void);
+
 #pragma GCC visibility pop
 #endif

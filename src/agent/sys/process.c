@@ -2,6 +2,7 @@
 /* process.c - see process.h. */
 #include "agent/sys/process.h"
 #include <sys/uio.h>
+#include "agent/sys/context.h"
 #include "agent/sys/session.h"
 #include "agent/sys/sys.h"
 
@@ -38,11 +39,12 @@ void process_fork_begins(void)
 
 void process_fork_ends(void)
 {
-    if (process_forks())
+    if (__atomic_load_n(&forking, __ATOMIC_RELAXED) == __builtin_thread_pointer())
         __atomic_store_n(&forking, NULL, __ATOMIC_RELAXED);
 }
 
 int process_forks(void)
 {
-    return __atomic_load_n(&forking, __ATOMIC_RELAXED) == __builtin_thread_pointer();
+    void *by = __atomic_load_n(&forking, __ATOMIC_RELAXED);
+    return by != NULL && by == (void *)arch_thread_pointer();
 }

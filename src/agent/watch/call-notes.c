@@ -6,6 +6,7 @@
  */
 #include "agent/divert/divert.h"
 #include "agent/signals/signals.h"
+#include "agent/sys/context.h"
 #include "agent/sys/session.h"
 #include "agent/sys/sys.h"
 #include "agent/thread.h"
@@ -27,14 +28,19 @@ int watch_several_threads(void)
     return __atomic_load_n(&nthreads, __ATOMIC_RELAXED) + __atomic_load_n(&starting, __ATOMIC_RELAXED) > 1;
 }
 
+/* Never 0, as the FS base may be. */
+static uint64_t self(void)
+{
+    return arch_thread_pointer() | 1;
+}
+
 void watch_lock(void)
 {
     if (!watch_several_threads()) /* a single thread may be in a burst whose end would find the lock taken */
         return;
     uint64_t nobody = 0;
-    for (unsigned n = 0; !__atomic_compare_exchange_n(&lock, &nobody, (uint64_t)__builtin_thread_pointer(), 0,
-                                                      __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
-         n++) {
+    for (unsigned n = 0;
+         !__atomic_compare_exchange_n(&lock, &nobody, self(), 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED); n++) {
         nobody = 0;
         sys_wait_moment(n);
     }
@@ -47,7 +53,7 @@ void watch_unlock(void)
 
 int watch_holds_lock(void)
 {
-    return __atomic_load_n(&lock, __ATOMIC_RELAXED) == (uint64_t)__builtin_thread_pointer();
+    return __atomic_load_n(&lock, __ATOMIC_RELAXED) == self();
 }
 
 static int in_call(const struct thread *t)

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include "agent/divert/divert.h"
 #include "agent/signals/signals.h"
+#include "agent/sys/context.h"
 #include "agent/sys/session.h"
 #include "agent/sys/sys.h"
 #include "agent/thread.h"
@@ -87,7 +88,7 @@ void watch_thread_attached(struct thread *t)
         w->not_diverted = 0;
     w->calls_in_pause = 0;
     w->overhead_ns = 0;
-    w->fs_base = (uint64_t)__builtin_thread_pointer();
+    w->fs_base = arch_thread_pointer();
     w->stack_high = w->stack_low = 0;
     if (w->fs_base > here && w->fs_base - here < w->stack_bytes) {
         w->stack_low = here > w->stack_bytes ? here - w->stack_bytes : 0;

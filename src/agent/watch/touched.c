@@ -5,6 +5,7 @@
  * tests/unit/test_references.c compares all three.
  */
 #include "agent/burst/burst.h"
+#include "agent/sys/context.h"
 #include "agent/sys/session.h"
 #include "agent/watch/watch.h"
 
@@ -120,7 +121,7 @@ struct touched records_touched(const uint64_t *words, const uint64_t *end, uint3
                                const uint64_t *lines, unsigned n_lines)
 {
     struct search s = {.lines = lines, .n = n_lines};
-    uint64_t fs_base = (uint64_t)__builtin_thread_pointer();
+    uint64_t fs_base = arch_thread_pointer();
     while (words < end) {
         uint32_t id = (uint32_t)*words & WIRE_ID_MASK, n = (uint32_t)*words >> WIRE_ID_BITS;
         int last = words + n >= end;

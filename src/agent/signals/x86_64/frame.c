@@ -4,6 +4,7 @@
 #include "agent/sys/context.h"
 #include "agent/sys/sys.h"
 #include <errno.h>
+#include <linux/io_uring.h>
 #include <linux/sched.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -14,6 +15,8 @@
 /* Bytes before the call in which its number is loaded; glibc's pselect loads its first argument after that.
  */
 #define NUMBER_LOAD_BYTES 12
+/* IORING_ENTER_EXT_ARG_REG (Linux 6.13), which older headers do not name */
+#define ENTER_REGISTERED_ARGUMENT 0x40
 
 void arch_finish_entry(ucontext_t *uc)
 {
@@ -51,7 +54,8 @@ static int mask_argument(long number, int *reg)
         *reg = REG_R10;
         return 1;
     case SYS_epoll_pwait:
-    case 441: /* epoll_pwait2, which older headers do not name */
+    case 441:                /* epoll_pwait2, which older headers do not name */
+    case SYS_io_uring_enter: /* or to a struct that points to it */
         *reg = REG_R8;
         return 1;
     case SYS_pselect6:
@@ -165,6 +169,12 @@ int arch_waiting_mask(ucontext_t *uc, uint64_t *mask)
     if (number < 0)
         return 0;
     level = mask_argument(number, &reg);
+    if (number == SYS_io_uring_enter) {
+        uint64_t flags = (uint64_t)g[REG_R10];
+        if (!(flags & IORING_ENTER_GETEVENTS) || flags & ENTER_REGISTERED_ARGUMENT)
+            return 0;
+        level = flags & IORING_ENTER_EXT_ARG ? 2 : 1;
+    }
     at = (uint64_t)g[reg];
     if ((level == 2 && at && safe_copy(&at, (const void *)at, sizeof at)) || !at ||
         safe_copy(mask, (const void *)at, sizeof *mask))

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* context.c - see sys/context.h. */
 #include <cpuid.h>
+#include <sys/auxv.h>
+#include <sys/syscall.h>
 #include "agent/sys/context.h"
 #include "agent/sys/sys.h"
 
+#define ARCH_GET_FS 0x1003
 #define FLAG_TRAP 0x100
 #define SYSCALL_BYTES 2
 #define TRAP_DEBUG_EXCEPTION 1
@@ -95,4 +98,22 @@ int arch_call_made(const ucontext_t *uc, uint64_t syscall_pc)
 int arch_after_call(const ucontext_t *uc)
 {
     return is_call(uc->uc_mcontext.gregs[REG_RIP] - SYSCALL_BYTES);
+}
+
+static int has_fsgsbase;
+
+int arch_find_fsgsbase(void)
+{
+    has_fsgsbase = (getauxval(AT_HWCAP2) & 2) != 0;
+    return has_fsgsbase;
+}
+
+uint64_t arch_thread_pointer(void)
+{
+    uint64_t base = 0;
+    if (has_fsgsbase)
+        __asm__ volatile(".byte 0xf3, 0x48, 0x0f, 0xae, 0xc0" : "=a"(base)); /* rdfsbase rax */
+    else
+        sys2(SYS_arch_prctl, ARCH_GET_FS, &base);
+    return base;
 }

@@ -3,7 +3,7 @@
  * enter.c - requirements of translated code on the processor and the thread; the GS base.
  */
 #include <cpuid.h>
-#include <sys/auxv.h>
+#include "agent/sys/context.h"
 #include "agent/sys/session.h"
 #include "agent/sys/sys.h"
 #include "agent/thread.h"
@@ -30,7 +30,7 @@ int arch_init(const struct translator_ops *ops)
         b = 0;
     template_cpu((b & bit_AVX512BW) != 0);
     int bmi2 = (b & bit_BMI2) != 0;
-    has_fsgsbase = (getauxval(AT_HWCAP2) & 2) != 0;
+    has_fsgsbase = arch_find_fsgsbase();
     insn_init(bmi2);
     return cache_init() || translate_init() || count_block_init() ? -WIRE_OFF_MEMORY : 0;
 }

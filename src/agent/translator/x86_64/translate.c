@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See translate.h. */
 #include "agent/code/code.h"
+#include "agent/sys/context.h"
 #include "agent/sys/own.h"
 #include "agent/sys/session.h"
 #include "agent/sys/sys.h"
@@ -407,7 +408,7 @@ static int translate_possible(struct thread *t, uint64_t pc)
 {
     if (!region_may_translate(pc))
         return not_translated(t, WIRE_END_CODE, 0) != NULL;
-    if (rseq_learn((uint64_t)__builtin_thread_pointer()))
+    if (rseq_learn(arch_thread_pointer()))
         regions_mark_stale(); /* the beginning of the sequence may have been translated */
     if (rseq_inside(pc, &t->translation.abort_pc))
         return not_translated(t, WIRE_END_SEQUENCE, 0) != NULL;
