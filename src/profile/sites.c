@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "profile/internal.h"
 
@@ -51,15 +52,18 @@ static void take_hit(sqlite3_stmt *s, void *element)
                              .at_ns = (uint64_t)sqlite3_column_int64(s, 3)};
 }
 
-int profile_hits(struct profile *p, uint64_t process, struct profile_hit **hits, size_t *n, struct error *err)
+int profile_hits(struct profile *p, const struct profile_watched *of, struct profile_hit **hits, size_t *n,
+                 struct error *err)
 {
-    char sql[256];
+    char sql[320] =
+        "SELECT w.id, w.pc, w.site, b.end_ns + coalesce(w.cpu_ns, 0) FROM watch w JOIN burst b ON "
+        "b.id = w.burst WHERE w.pc IS NOT NULL";
     const struct profile_rows rows = {.sql = sql, .size = sizeof **hits, .take = take_hit};
-    snprintf(sql, sizeof sql,
-             "SELECT w.id, w.pc, w.site, b.end_ns + coalesce(w.cpu_ns, 0) FROM watch w JOIN burst b ON b.id "
-             "= w.burst WHERE w.pc IS NOT NULL"
-             " AND (%" PRIu64 " = 0 OR b.process = %" PRIu64 ")",
-             process, process);
+    size_t used = strlen(sql);
+    if (of)
+        snprintf(sql + used, sizeof sql - used,
+                 " AND w.id BETWEEN %" PRIu64 " AND %" PRIu64 " AND b.process = %" PRIu64, of->first,
+                 of->last, of->process);
     return profile_read_rows(p, &rows, hits, n, err);
 }
 

@@ -60,8 +60,13 @@ struct profile_hit {
     uint64_t at_ns; /* likewise: since the run's start, if one thread ran */
 };
 #define PROFILE_SITE_NONE UINT64_MAX
-/* process 0: of all. free() */
-int profile_hits(struct profile *p, uint64_t process, struct profile_hit **hits, size_t *n,
+/* Watches with ids from first to last, between which are those of the process: others are not looked at, as
+ * there may be very many, and processes, too. NULL: of all processes. free() */
+struct profile_watched {
+    uint64_t process;
+    uint64_t first, last; /* 0: none */
+};
+int profile_hits(struct profile *p, const struct profile_watched *of, struct profile_hit **hits, size_t *n,
                  struct error *err);
 int profile_set_hit_site(struct profile *p, uint64_t watch, uint64_t site, struct error *err);
 /* The ids in the structures must be new. */

@@ -433,7 +433,7 @@ int symbols_name(struct profile *p, const struct symbols_code *code, struct erro
     if (status == 0)
         status = profile_each_site_counts(p, take_row, &n, err);
     if (status == 0)
-        status = profile_hits(p, 0, &n.hits, &n.nhits, err);
+        status = profile_hits(p, NULL, &n.hits, &n.nhits, err);
     if (status == 0)
         naming_settle(&n);
     if (status == 0 && (status = number_rows(&n)) < 0)

@@ -215,18 +215,21 @@ static void test_watches(void **state)
     assert_int_equal(profile_set_outcome(p, &reported, &err), 0);
     struct profile_hit *hits;
     size_t nhits;
-    assert_int_equal(profile_hits(p, 0, &hits, &nhits, &err), 0); /* of burst 2, which is not stored */
+    assert_int_equal(profile_hits(p, NULL, &hits, &nhits, &err), 0); /* of burst 2, which is not stored */
     assert_int_equal(nhits, 0);
     free(hits);
     b.process = 7;
     assert_int_equal(profile_add_burst(p, &b, &err), 0);
     assert_int_equal(b.id, 2);
-    assert_int_equal(profile_hits(p, 6, &hits, &nhits, &err), 0);
-    assert_int_equal(nhits, 0);
-    free(hits);
+    const struct profile_watched of7 = {7, 1, 3}, others[] = {{6, 1, 3}, {7, 0, 0}, {7, 2, 3}};
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+        assert_int_equal(profile_hits(p, &others[i], &hits, &nhits, &err), 0);
+        assert_int_equal(nhits, 0);
+        free(hits);
+    }
     for (uint64_t site = PROFILE_SITE_NONE; site != 3; site = site == PROFILE_SITE_NONE ? 0 : 3) {
         assert_int_equal(profile_set_hit_site(p, reported.id, site, &err), 0);
-        assert_int_equal(profile_hits(p, 7, &hits, &nhits, &err), 0);
+        assert_int_equal(profile_hits(p, &of7, &hits, &nhits, &err), 0);
         assert_true(nhits == 1 && hits[0].watch == reported.id && hits[0].pc == reported.pc &&
                     hits[0].site == site);
         free(hits);

@@ -210,6 +210,11 @@ static int take_burst(struct drain *d, struct slot *slot, const struct wire_desc
     size_t n = nrequests > 0 ? (size_t)nrequests : 0;
     if (status < 0 || nrequests < 0)
         drain_set_trouble(d, err);
+    if (n > 0) {
+        slot->process.last_watch = requests[n - 1].id;
+        if (slot->process.first_watch == 0)
+            slot->process.first_watch = requests[0].id;
+    }
     has_tail = has_tail && reduced->is_burst && !d->in_trouble && !desc->full;
     if (has_tail && (status = look_through_tail(d, slot, desc, records, summary, requests, n, err)) < 0)
         return status;

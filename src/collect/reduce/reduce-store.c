@@ -48,7 +48,8 @@ static int name_hits(struct reducer *r, const struct reduce_process *process, st
 {
     struct profile_hit *hits = NULL;
     size_t n = 0;
-    int status = profile_hits(p, process->id, &hits, &n, err);
+    const struct profile_watched watched = {process->id, process->first_watch, process->last_watch};
+    int status = watched.last != 0 ? profile_hits(p, &watched, &hits, &n, err) : 0;
     for (size_t i = 0; i < n && status == 0; i++) {
         int64_t site = code_add_place(r->code, code, hits[i].pc);
         if (site >= 0)

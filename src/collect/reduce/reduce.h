@@ -67,6 +67,7 @@ struct reduce_process {
     struct windows_code *places;    /* of code, for windows; NULL: none; owned */
     uint64_t ended[WIRE_END_COUNT]; /* number of bursts by end reason */
     uint64_t bad_records;
+    uint64_t first_watch, last_watch; /* ids in the profile, between which are all of its watches; 0: none */
 };
 
 /* Result of a buffer. */
