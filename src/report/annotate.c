@@ -26,6 +26,17 @@ static double share(double value, double all)
     return all > 0 ? value / all : 0;
 }
 
+/* Those of which a row of hotspots has a share: more than all that were counted where bursts have more
+ * elements of string instructions. */
+static double all_references(const struct analysis_annotation *a)
+{
+    const struct analysis_hotspots *h = &a->insns;
+    for (size_t i = 0; i < h->n; i++)
+        if (h->rows[i].shares.references_share > 0)
+            return h->rows[i].shares.references / h->rows[i].shares.references_share;
+    return h->total.references;
+}
+
 static double ratio(double misses, double references)
 {
     return references > 0 ? fmin(1, misses / references) : NAN;
@@ -67,7 +78,7 @@ static void put_numbers(FILE *out, const struct analysis_annotation *a, double m
     if (a->with_stall)
         fprintf(out, "%6.2f%%  ", 100 * stall);
     report_percent(out, "", 10, 3, of_line, "  ");
-    fprintf(out, "%6.2f%%", 100 * share(references, a->insns.total.references));
+    fprintf(out, "%6.2f%%", 100 * share(references, all_references(a)));
 }
 
 /* The columns of numbers, with their heads or empty. */
@@ -231,7 +242,7 @@ static void put_head(FILE *out, const struct analysis_annotation *a, const struc
         fprintf(out, " (%.2f%% to %.2f%%)", 100 * whole->share_low, 100 * whole->share_high);
     else if (!a->insns.full && whole)
         fputs(" (few samples)", out);
-    fprintf(out, ", %.2f%% of the references", 100 * share(part->references, a->insns.total.references));
+    fprintf(out, ", %.2f%% of the references", 100 * share(part->references, all_references(a)));
     if (!isnan(of_part))
         fprintf(out, ", miss ratio %.3f%%", 100 * of_part);
     putc('\n', out);
@@ -295,7 +306,7 @@ static void put_csv_row(FILE *out, const struct analysis_annotation *a, const st
                         const struct row *r)
 {
     char object[NAME_ROOM] = "";
-    double all = a->insns.total.references;
+    double all = all_references(a);
     report_csv_plain(out, part->function ? part->function : "");
     report_csv_next_plain(out, part->file);
     putc(',', out);
@@ -373,7 +384,7 @@ static void put_json_row(FILE *out, const struct analysis_annotation *a, const s
     if (r->is_insn)
         fprintf(out, ", \"offset\": %" PRIu64, r->offset);
     report_json_member_string(out, ", ", "text", r->text);
-    report_json_member_number(out, ", ", "refs_share", share(r->references, a->insns.total.references));
+    report_json_member_number(out, ", ", "refs_share", share(r->references, all_references(a)));
     report_json_member_number(out, ", ", "miss_ratio", ratio(r->misses, r->references));
     report_json_member_number(out, ", ", "miss_share", share(r->misses, a->insns.total.misses));
     report_json_member_number(out, ", ", "stall_share", r->stall);
@@ -396,7 +407,7 @@ static void put_json_part(FILE *out, const struct analysis_annotation *a, const 
     report_json_member_string(out, ", ", "source", p->source ? p->source->path : NULL);
     fprintf(out, ", \"source_changed\": %s", p->source_changed ? "true" : "false");
     report_json_member_string(out, ", ", "note", p->note);
-    report_json_member_number(out, ", ", "refs_share", share(part->references, a->insns.total.references));
+    report_json_member_number(out, ", ", "refs_share", share(part->references, all_references(a)));
     report_json_member_number(out, ", ", "miss_ratio", ratio(part->misses, part->references));
     report_json_member_number(out, ", ", "miss_share", share(part->misses, a->insns.total.misses));
     report_json_member_number(out, ", ", "stall_share", part->stall);

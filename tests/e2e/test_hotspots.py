@@ -731,6 +731,10 @@ def test_strings_by_object(cachegram, tmp_path):
     with sqlite3.connect(db) as con:
         con.execute("update burst set string_hits = 0")
     assert max(float(row["refs_share"]) for row in hotspots(cachegram, db, "--size", "32K")) <= 1
+    listed = run([cachegram, "annotate", "--size", "32K", "--format", "csv", db, "copy"]).out.decode()
+    shown = sum(float(row["refs_share"]) for row in csv.DictReader(io.StringIO(listed)))
+    in_table, = [float(row["refs_share"]) for row in hotspots(cachegram, db, "--size", "32K") if row["function"] == "copy"]
+    assert shown == pytest.approx(in_table, rel=1e-6)
 
 
 def test_strings_of_a_part(profiles, cachegram, tmp_path):
