@@ -155,9 +155,14 @@ static int take_option(int opt, const char *value, struct arguments *a)
     default:
         if (a->nconditions == CONDITIONS_MAX)
             return cli_misuse("diff", "--fail-if: at most %u conditions", CONDITIONS_MAX);
-        return parse_condition(value, &a->conditions[a->nconditions++]) != 0
-                   ? cli_misuse("diff", "--fail-if %s: must be a condition such as 'mr@1M > +0.5%%'", value)
-                   : 0;
+        if (parse_condition(value, &a->conditions[a->nconditions]) != 0)
+            return cli_misuse("diff", "--fail-if %s: must be a condition such as 'mr@1M > +0.5%%'", value);
+        if (fabs(a->conditions[a->nconditions++].threshold) > 1)
+            return cli_misuse("diff",
+                              "--fail-if %s: must be a condition on a ratio of at most 1, or a percentage of "
+                              "at most 100%%, such as 5%%",
+                              value);
+        return 0;
     }
 }
 

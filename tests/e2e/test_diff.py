@@ -126,6 +126,12 @@ def test_wrong_condition(full, condition):
     assert "must be a condition" in one_line(cachegram("diff", "--fail-if", condition, full, full), 2)
 
 
+@pytest.mark.parametrize("condition", ["mr@1M > 5", "mr@1M > +2", "mr@1M < -1.5", "mr@1M > 101%"])
+def test_condition_beyond_ratios(full, condition):
+    """It would never hold: the percent sign was forgotten."""
+    assert "must be a condition on a ratio of at most 1, or a percentage" in one_line(cachegram("diff", "--fail-if", condition, full, full), 2)
+
+
 def test_wrong_usage(full, tmp_path):
     assert "two profiles" in one_line(cachegram("diff", full), 2)
     assert "surplus: x" in one_line(cachegram("diff", full, full, "x"), 2)
