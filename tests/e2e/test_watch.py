@@ -66,6 +66,12 @@ def test_signals(built, record, what):
     assert native.status == 139 if what == "blocked" else b"wrong 0 foreign 0" in native.out
 
 
+def test_foreign_fs_base(built, record):
+    """A handler of the agent's read libc's variables through it, with SIGSEGV blocked."""
+    native, _ = same(record, [built / "segments"], faults=0)
+    assert native.out == b"done, 1200 signals\n"
+
+
 @pytest.mark.parametrize("what", ["change", "look", "maps", "heap"])
 def test_memory(built, record, what):
     native, count = same(record, [built / "watched_memory", what])

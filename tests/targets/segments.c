@@ -16,26 +16,37 @@ static void handler(int sig)
 
 static volatile unsigned words[1024];
 
-/* Without libc's functions, which need its FS base for errno. */
-static void arch_prctl(int code, unsigned long *argument)
+static volatile int handled;
+
+static void count(int sig)
 {
-    long n = SYS_arch_prctl;
-    __asm__ volatile("syscall" : "+a"(n) : "D"(code), "S"(argument) : "rcx", "r11", "memory");
+    (void)sig;
+    handled++;
 }
 
-static void compute_with_fs(unsigned long base)
+/* Without libc's functions, which need its FS base for errno. */
+static void call(long number, long a, void *b)
+{
+    __asm__ volatile("syscall" : "+a"(number) : "D"(a), "S"(b) : "rcx", "r11", "memory");
+}
+
+static void compute_with_fs(unsigned long base, long pid)
 {
     unsigned long own;
-    arch_prctl(ARCH_GET_FS, &own);
-    arch_prctl(ARCH_SET_FS, (unsigned long *)base);
-    for (int i = 0; i < rounds_of_work(3000000); i++)
+    call(SYS_arch_prctl, ARCH_GET_FS, &own);
+    call(SYS_arch_prctl, ARCH_SET_FS, (void *)base);
+    for (int i = 0; i < rounds_of_work(3000000); i++) {
         words[((unsigned)i * 7) % 1024]++;
-    arch_prctl(ARCH_SET_FS, (unsigned long *)own);
+        if (i % 30000 == 0)
+            call(SYS_kill, pid, (void *)SIGUSR1);
+    }
+    call(SYS_arch_prctl, ARCH_SET_FS, (void *)own);
 }
 
 int main(void)
 {
     signal(SIGSEGV, handler);
+    signal(SIGUSR1, count);
     for (int i = 0; i < rounds_of_work(300000); i++) {
         for (unsigned j = 0; j < 50; j++)
             words[((unsigned)i + j * 7) % 1024]++;
@@ -45,10 +56,10 @@ int main(void)
             __asm__ volatile("push $0; .byte 0x0f, 0xa9" ::: "memory"); /* pop gs */
     }
     for (int i = 0; i < 4; i++) {
-        compute_with_fs(0);
-        compute_with_fs(0x1000); /* nothing is mapped there */
-        compute_with_fs((unsigned long)&words[512]);
+        compute_with_fs(0, getpid());
+        compute_with_fs(0x1000, getpid()); /* nothing is mapped there */
+        compute_with_fs((unsigned long)&words[512], getpid());
     }
-    puts("done");
+    printf("done, %d signals\n", handled);
     return 0;
 }

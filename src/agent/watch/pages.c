@@ -7,7 +7,6 @@
 #include <time.h>
 #include "agent/burst/burst.h"
 #include "agent/code/code.h"
-#include "agent/sys/context.h"
 #include "agent/sys/own.h"
 #include "agent/sys/session.h"
 #include "agent/sys/sys.h"
@@ -330,7 +329,7 @@ void rebuild_pages(const struct thread *t, uint64_t app_cpu_ns)
 {
     for (unsigned i = 0; i < FRAMES_KNOWN; i++)
         censor_range(frames[i].low, frames[i].high);
-    rseq_note_descriptor(arch_thread_pointer());
+    rseq_note_descriptor(t->watch.fs_base);
     censor_changed();
     start_lines(t, app_cpu_ns);
     for (unsigned i = 0; i < npages;) {

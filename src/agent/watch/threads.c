@@ -76,6 +76,7 @@ void watch_thread_attached(struct thread *t)
     struct watch_thread *w = &t->watch;
     uint64_t here = (uint64_t)__builtin_frame_address(0);
     int created = w->being_created; /* not again in a forked child, where the thread is attached anew */
+    w->fs_base = arch_thread_pointer();
     if (!session->watch)
         return;
     watch_block_signals_native(t);
@@ -88,7 +89,6 @@ void watch_thread_attached(struct thread *t)
         w->not_diverted = 0;
     w->calls_in_pause = 0;
     w->overhead_ns = 0;
-    w->fs_base = arch_thread_pointer();
     w->stack_high = w->stack_low = 0;
     if (w->fs_base > here && w->fs_base - here < w->stack_bytes) {
         w->stack_low = here > w->stack_bytes ? here - w->stack_bytes : 0;
