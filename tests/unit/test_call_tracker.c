@@ -34,6 +34,11 @@ struct wire_proc *proc = &test_proc;
 int agent_off;
 uint32_t process_id;
 
+uint64_t arch_thread_pointer(void)
+{
+    return (uintptr_t)__builtin_thread_pointer();
+}
+
 static struct thread thread[THREADS];
 static uint8_t *memory;
 static int goes_through[THREADS]; /* the thread is in a call that returns without a fault */

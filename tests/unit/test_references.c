@@ -30,6 +30,11 @@ struct wire_session *session;
 struct wire_proc *proc;
 uint8_t *slot;
 
+uint64_t arch_thread_pointer(void)
+{
+    return (uintptr_t)__builtin_thread_pointer();
+}
+
 struct test {
     /* Records as the agent makes them: counts of string instructions fit their pointers. Else touched.c,
      * which trusts its own records, is not asked. */
