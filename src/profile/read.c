@@ -494,8 +494,10 @@ int profile_counters(struct profile *p, void (*each)(void *ctx, const char *name
                      struct error *err)
 {
     sqlite3_stmt *s = NULL;
-    if (sqlite3_prepare_v2(p->db, "SELECT name, sum(value) FROM counter GROUP BY name ORDER BY name", -1, &s,
-                           NULL) != SQLITE_OK)
+    /* Not sum(), which fails where integers overflow: a program can overwrite its counters. */
+    if (sqlite3_prepare_v2(
+            p->db, "SELECT name, CAST(total(value) AS INTEGER) FROM counter GROUP BY name ORDER BY name", -1,
+            &s, NULL) != SQLITE_OK)
         return profile_fail(p, err);
     int rc;
     while ((rc = sqlite3_step(s)) == SQLITE_ROW) {

@@ -86,6 +86,24 @@ static void make(unsigned bursts)
     free(h);
 }
 
+static void ignore_counter(void *ctx, const char *name, uint64_t value)
+{
+    (void)ctx, (void)name, (void)value;
+}
+
+/* Counters of two processes that have overwritten theirs. */
+static void test_overwritten_counters(void **state)
+{
+    (void)state;
+    struct profile *p = NULL;
+    struct error err;
+    assert_int_equal(profile_create(path, &p, &err), 0);
+    for (uint64_t process = 1; process <= 2; process++)
+        assert_int_equal(profile_set_counter(p, process, "triggers", UINT64_C(0x7f7f7f7f7f7f7f7f), &err), 0);
+    assert_int_equal(profile_counters(p, ignore_counter, NULL, &err), 0);
+    assert_int_equal(profile_close(p, 1, &err), 0);
+}
+
 struct seen {
     unsigned calls;
     uint64_t sum;
@@ -581,6 +599,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_round_trip, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_overwritten_counters, setup, teardown),
         cmocka_unit_test_setup_teardown(test_watches, setup, teardown),
         cmocka_unit_test_setup_teardown(test_old_is_kept, setup, teardown),
         cmocka_unit_test_setup_teardown(test_lasting_reader, setup, teardown),
