@@ -41,9 +41,12 @@ int profile_add_time_window(struct profile *p, const struct profile_time_window 
 
 int profile_put_phases(struct profile *p, struct error *err)
 {
+    /* Not sum(), which fails where integers overflow: a program can overwrite the times that it reports. */
     static const char sql[] =
         "INSERT INTO phase(id, windows, refs, cpu_ns, first_window)"
-        " SELECT phase, count(*), sum(refs), sum(CASE WHEN kind = 'sampled' THEN cpu_ns END), min(id)"
+        " SELECT phase, count(*), CASE WHEN count(refs) > 0 THEN CAST(total(refs) AS INTEGER) END,"
+        " CASE WHEN max(kind = 'sampled') THEN"
+        " CAST(total(CASE WHEN kind = 'sampled' THEN cpu_ns END) AS INTEGER) END, min(id)"
         " FROM time_window WHERE phase IS NOT NULL GROUP BY phase";
     return sqlite3_exec(p->db, sql, NULL, NULL, NULL) == SQLITE_OK ? 0 : profile_fail(p, err);
 }

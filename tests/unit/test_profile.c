@@ -22,6 +22,7 @@
 
 #include "profile/profile.h"
 #include "profile/sites.h"
+#include "profile/windows.h"
 
 static char folder[64];
 static char path[128]; /* folder/p.db */
@@ -91,7 +92,7 @@ static void ignore_counter(void *ctx, const char *name, uint64_t value)
     (void)ctx, (void)name, (void)value;
 }
 
-/* Counters of two processes that have overwritten theirs. */
+/* Of two processes that have overwritten their counters, and the times of their samples. */
 static void test_overwritten_counters(void **state)
 {
     (void)state;
@@ -101,6 +102,12 @@ static void test_overwritten_counters(void **state)
     for (uint64_t process = 1; process <= 2; process++)
         assert_int_equal(profile_set_counter(p, process, "triggers", UINT64_C(0x7f7f7f7f7f7f7f7f), &err), 0);
     assert_int_equal(profile_counters(p, ignore_counter, NULL, &err), 0);
+    for (uint64_t id = 1; id <= 2; id++) {
+        const struct profile_time_window window = {
+            .id = id, .process = id, .tid = 1, .cpu_ns = UINT64_C(0x7f7f7f7f7f7f7f7f), .phase = 1};
+        assert_int_equal(profile_add_time_window(p, &window, NULL, NULL, &err), 0);
+    }
+    assert_int_equal(profile_put_phases(p, &err), 0);
     assert_int_equal(profile_close(p, 1, &err), 0);
 }
 
