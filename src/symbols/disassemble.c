@@ -27,7 +27,7 @@ static int cannot_read(const char *path, int code, struct error *err)
 static int map_file(struct disassembler *d, const char *path, struct error *err)
 {
     struct stat st;
-    int fd = open(path, O_RDONLY | O_CLOEXEC), code = 0;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), code = 0;
     if (fd < 0)
         return cannot_read(path, -errno, err);
     if (fstat(fd, &st) != 0)

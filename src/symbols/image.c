@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/stat.h>
 
 #include "base/array.h"
 #include "base/base-name.h"
@@ -213,6 +214,13 @@ static void note_build_id(struct symbols_image *image)
         snprintf(image->build_id + 2 * i, 3, "%02x", bits[i]);
 }
 
+/* To open a named pipe would wait for its writer. */
+static int is_regular(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISREG(st.st_mode);
+}
+
 struct symbols_image *symbols_image_open(const char *path)
 {
     return symbols_image_open_grown(path, NULL, 0);
@@ -239,7 +247,7 @@ struct symbols_image *symbols_image_open_grown(const char *path, const struct sy
         symbols_image_close(image);
         return NULL;
     }
-    if (path[0] == '/' && (image->dwfl = dwfl_begin(&callbacks)) != NULL) {
+    if (path[0] == '/' && is_regular(path) && (image->dwfl = dwfl_begin(&callbacks)) != NULL) {
         image->module = dwfl_report_offline(image->dwfl, image->base, path, -1);
         dwfl_report_end(image->dwfl, NULL, NULL);
     }

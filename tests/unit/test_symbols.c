@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <cmocka.h>
 #include "base/leb128.h"
@@ -227,6 +228,13 @@ static void files_that_are_none(void **state)
     assert_null(symbols_image_open("/nonexistent (deleted)"));
     assert_null(symbols_image_open("/etc/passwd"));
     assert_null(symbols_image_open("/dev/null"));
+    char folder[] = "/tmp/cachegram-symbols-XXXXXX", pipe[64];
+    assert_non_null(mkdtemp(folder));
+    snprintf(pipe, sizeof(pipe), "%s/pipe", folder);
+    assert_int_equal(mkfifo(pipe, 0600), 0);
+    assert_null(symbols_image_open(pipe)); /* it does not wait for a writer */
+    unlink(pipe);
+    rmdir(folder);
 }
 
 static void names(void **state)
