@@ -16,8 +16,8 @@ MODES = {**HUNTED, "unwatched": ["--gap-us", "500", "--watch", "none"]}
 SCENES = ["masked-makers", "full-queue", "makers-on-own-stacks", "sent-faults", "constructor",
           "untouched", "strict-children", "raw-altstacks", "raw-child-masks", "blocked-forks",
           "forking-threads", "edited-entries", "interrupted-maskers", "blocked-efault",
-          "grows-down", "handler-contexts", "forks-beside-makers", "interrupted-masks", "user-changes", "changed-jumps",
-          "fetch-faults", "forks-in-vfork", "faults-in-vfork", "forks-beside-loads", "calls-of-coroutines",
+          "grows-down", "handler-contexts", "forks-beside-makers", "interrupted-masks", "user-changes",
+          "raw-handlers-interrupted", "changed-jumps", "fetch-faults", "forks-in-vfork", "faults-in-vfork", "forks-beside-loads", "calls-of-coroutines",
           "blocked-coroutines", "execs-beside-new-threads"]
 
 

@@ -787,6 +787,57 @@ static void user_changes(void)
         CHECK(pthread_join(t[i], NULL) == 0);
 }
 
+/* A handler on the alternate stack, installed by a system call instruction as libc's own are, and interrupted
+ * there by one that libc installs. Both find what they had on their stacks. */
+__asm__(".text\nraw_return:\n\tmov $15, %eax\n\tsyscall\n");
+extern const char raw_return[];
+
+static void computes(int sig)
+{
+    volatile int filled[512];
+    for (int round = 0; round < 400; round++)
+        for (int i = 0; i < 512; i++)
+            filled[i] = round + i + sig;
+    for (int i = 0; i < 512; i++)
+        CHECK(filled[i] == 399 + i + sig);
+}
+
+static void is_interrupted(int sig)
+{
+    volatile int filled[512];
+    for (int i = 0; i < 512; i++)
+        filled[i] = i + sig;
+    CHECK(raise(SIGUSR1) == 0);
+    for (int i = 0; i < 512; i++)
+        CHECK(filled[i] == i + sig);
+}
+
+static void raw_handlers_interrupted(void)
+{
+    static char memory[64 * 1024];
+    stack_t stack = {.ss_sp = memory, .ss_size = sizeof memory};
+    struct {
+        void (*handler)(int);
+        unsigned long flags;
+        const char *restorer;
+        unsigned long mask;
+    } raw = {is_interrupted, SA_ONSTACK | 0x04000000 /* SA_RESTORER */, raw_return, 0};
+    register long r10 __asm__("r10") = 8;
+    long result = SYS_rt_sigaction;
+    CHECK(sigaltstack(&stack, NULL) == 0);
+    CHECK(sigaction(SIGUSR1, &(struct sigaction){.sa_handler = computes, .sa_flags = SA_ONSTACK}, NULL) == 0);
+    churn();
+    __asm__ volatile("syscall"
+                     : "+a"(result)
+                     : "D"(SIGUSR2), "S"(&raw), "d"(NULL), "r"(r10)
+                     : "rcx", "r11", "memory");
+    CHECK(result == 0);
+    for (int i = 0; i < 200; i++) {
+        churn();
+        CHECK(raise(SIGUSR2) == 0);
+    }
+}
+
 static sigjmp_buf before_fetch;
 
 static void on_fetch(int sig)
@@ -968,6 +1019,7 @@ int main(int argc, char **argv)
                   {"forks-beside-makers", forks_beside_makers},
                   {"interrupted-masks", interrupted_masks},
                   {"user-changes", user_changes},
+                  {"raw-handlers-interrupted", raw_handlers_interrupted},
                   {"changed-jumps", changed_jumps},
                   {"fetch-faults", fetch_faults},
                   {"forks-in-vfork", forks_in_vfork},

@@ -81,10 +81,14 @@ static uint64_t mask_in_force(int sig, ucontext_t *uc)
     return waiting && !(mask & SIGNAL_BIT(sig)) ? mask : before;
 }
 
-/* Where the frame of a followed thread is to be moved. */
+/* Where the frame of a followed thread is to be moved; 0: it stays. A handler that interrupts one on the
+ * signal stack also runs there: elsewhere, the next signal would use that stack from its top, and overwrite
+ * what the first handler has there. */
 static uint64_t followed_stack(const struct thread *t, uint64_t flags, const ucontext_t *uc,
                                struct delivery *d)
 {
+    if (in_handler(t, uc))
+        return 0;
     if (!altstack_autodisarms(&t->signals.app_altstack))
         return handler_stack(&t->signals.app_altstack, flags, arch_sp(uc));
     if (uc->uc_stack.ss_size != t->signals.kernel_altstack[1].ss_size)

@@ -12,6 +12,7 @@
 #include <string.h>
 #include "agent/main/main.h"
 #include "agent/signals/signals.h"
+#include "agent/sys/context.h"
 #include "agent/thread.h"
 
 #pragma GCC visibility push(hidden)
@@ -26,6 +27,13 @@ static inline uint64_t mask_of(const ucontext_t *uc)
 static inline void set_mask_of(ucontext_t *uc, uint64_t mask)
 {
     memcpy(&uc->uc_sigmask, &mask, sizeof mask);
+}
+
+/* The context is in a handler on the thread's signal stack: the agent's, or one that the agent does not know,
+ * installed by a system call instruction or by libc itself (setuid). */
+static inline int in_handler(const struct thread *t, const ucontext_t *uc)
+{
+    return arch_sp(uc) - (uint64_t)t->signal_stack <= SIGNAL_STACK_BYTES;
 }
 
 /* deliver.c. The result and d as of signal_dispatcher (signals/frame.h). t NULL: not followed. */

@@ -20,11 +20,6 @@
 #include "agent/translator/translator.h"
 #include "agent/watch/watch.h"
 
-static int in_handler(const struct thread *t, const ucontext_t *uc)
-{
-    return arch_sp(uc) - (uint64_t)t->signal_stack <= SIGNAL_STACK_BYTES;
-}
-
 #ifndef TRAP_PERF
 #define TRAP_PERF 6 /* older libc does not name it */
 #endif
