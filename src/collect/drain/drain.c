@@ -333,10 +333,10 @@ static int begins_full(const struct drain *d)
 }
 
 /*
- * The buffer whose turn it is; nbuffers if none is ready. Buffers are taken in the order of their numbers but
- * for one: a thread that is preempted between drawing a number and handing over does not keep the others
- * waiting, and its buffer is taken late. But those that are decoded ahead come first, since their distances
- * have been counted.
+ * The buffer whose turn it is; nbuffers if none is ready. Buffers are taken in the order of their numbers,
+ * with one exception: a thread that is preempted between drawing a number and handing over does not keep the
+ * others waiting, and its buffer is taken late. But buffers that are being decoded ahead are taken first,
+ * since their distances are counted already.
  */
 static uint32_t next_in_turn(const struct drain *d, const struct slot *slot)
 {
