@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from conftest import compile_text, run, run_keys, totals
+from conftest import run, run_keys, totals
 from record_command import parts
 
 LINES, ROUNDS = 4000, 4  # of tests/targets/sweep.c: a table of 250 KB
@@ -181,31 +181,9 @@ def test_three_parts(cachegram, built, record):
     assert points[65536]["miss_ratio"] > 0.9 and points[1 << 20]["miss_ratio"] < 0.1
 
 
-TWO_THREADS = """
-#include <pthread.h>
-static volatile int cells[2][4096];
-static void *run(void *mine)
-{
-    for (int i = 0; i < 50000000; i++)
-        ((volatile int *)mine)[i & 4095]++;
-    return 0;
-}
-int main(void)
-{
-    pthread_t thread[2];
-    for (int i = 0; i < 2; i++)
-        pthread_create(&thread[i], 0, run, (void *)cells[i]);
-    for (int i = 0; i < 2; i++)
-        pthread_join(thread[i], 0);
-    return 0;
-}
-"""
-
-
-def test_time_of_counting_is_known_when_it_ends(record, tmp_path):
+def test_time_of_counting_is_known_when_it_ends(built, record):
     """Threads report it while they count, not at their next burst: else it would be taken from the rest of the run."""
-    compile_text(tmp_path / "x.c", TWO_THREADS, "-O1", "-pthread")
-    result, db = record([*parts(1000000, 150000000), "--allowance", "1ms", "--overhead", "0.1"], [tmp_path / "x"])
+    result, db = record([*parts(1000000, 150000000), "--allowance", "1ms", "--overhead", "0.1"], [built / "equal_threads", 2, 50000000])
     assert result.status == 0 and float(run_keys(db)["rest_cpu_seconds"]) > 0
     with sqlite3.connect(db) as con:
         spent, = con.execute("select sum(value) from counter where name = 'count_cpu_ns'").fetchone()

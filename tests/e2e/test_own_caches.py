@@ -13,7 +13,7 @@ import subprocess
 
 import pytest
 
-from conftest import BURST, FULL, TARGETS, compile_text, run, totals
+from conftest import BURST, FULL, TARGETS, run, totals
 
 LINE = 64
 KB = 1024
@@ -421,32 +421,10 @@ def test_processes_at_the_same_time(cachegram, sweeps, tmp_path):
             assert ("2 processes work at the same time, each counted as in a cache of its own" in said) == together
 
 
-MANY_THREADS = """
-#include <pthread.h>
-static volatile int cells[16][4096];
-static void *run(void *mine)
-{
-    for (int i = 0; i < 400000; i++)
-        ((volatile int *)mine)[i & 4095]++;
-    return 0;
-}
-int main(void)
-{
-    pthread_t thread[16];
-    for (int i = 0; i < 16; i++)
-        pthread_create(&thread[i], 0, run, (void *)cells[i]);
-    for (int i = 0; i < 16; i++)
-        pthread_join(thread[i], 0);
-    return 0;
-}
-"""
-
-
-def test_every_touch_is_counted_once(cachegram, record, tmp_path):
+def test_every_touch_is_counted_once(built, record):
     """Threads hand buffers over at the same time, and one may be interrupted in between, so that its buffer comes late."""
-    compile_text(tmp_path / "x.c", MANY_THREADS, "-O1", "-pthread")
     for _ in range(4):
-        _, db = record(FULL, [tmp_path / "x"])
+        _, db = record(FULL, [built / "equal_threads", 16, 400000])
         with sqlite3.connect(db) as con:
             totals = dict(con.execute("select kind, total from histogram"))
             keys = dict(con.execute("select key, value from run"))

@@ -4,6 +4,9 @@
  * that is always the same.
  *
  * usage: hunted SCENE
+ *
+ * One file, for the scenes are one list: each is some twenty lines on top of the same pool of pages, the same
+ * work between calls (churn) and the same checks, and is run in the same modes by the same test.
  */
 /* build: -pthread */
 #define _GNU_SOURCE
